@@ -1,4 +1,4 @@
-// Chooses the widest vectors this processor has, once per call.
+// backward_block(): chooses the widest vectors this processor has, once per call.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optimized/cpu/backward_block.cpp"
 #include <hwy/foreach_target.h>  // compiles this file once per target

@@ -24,8 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
 /// scores -> P in place, dp -> dS in place: P = 2^(score - lse), dS = P (dP - delta), both 0 for
-/// keys that are not seen, whatever their dP is. score, lse in base 2. lse, delta: (lanes); the
-/// others (count, lanes).
+/// keys that are not seen, whatever their dP is. score, lse in base 2. lse, delta: (lanes); scores,
+/// dp: (count, lanes).
 template <class Real>
 HWY_INLINE void differentiate(const Real* lse, const Real* delta, std::int64_t count,
                               Real* HWY_RESTRICT scores, Real* HWY_RESTRICT dp) {
@@ -39,7 +39,7 @@ HWY_INLINE void differentiate(const Real* lse, const Real* delta, std::int64_t c
       Real* const score = scores + j * width + x * n;
       Real* const change = dp + j * width + x * n;
       const auto s = hn::Load(d, score);
-      // Hidden is hidden, also where the row's lse is NaN.
+      // P of a hidden score is 0, also where the row's lse is NaN.
       const auto p = hn::IfThenZeroElse(hn::Eq(s, hidden), exp2(hn::Sub(s, row_lse)));
       const auto ds = hn::Mul(p, hn::Sub(hn::Load(d, change), row_delta));
       hn::Store(p, d, score);
@@ -48,7 +48,7 @@ HWY_INLINE void differentiate(const Real* lse, const Real* delta, std::int64_t c
   }
 }
 
-/// Dense rows as whole aligned vectors, ended by zeros; what is not finite is kept apart.
+/// Dense rows as whole aligned vectors, ended by zeros; infinities and NaN are kept apart.
 template <class Real>
 class PaddedRows {
  public:
@@ -152,7 +152,7 @@ class GradientTile {
     }
     std::fill(dq_, dq_ + channels_.head_dim * width, Real(0));
   }
-  /// Adds its dQ to rows of the whole.
+  /// Adds the tile's dQ to its rows of the block's.
   void add_to(Real* dq) const { out_of_lanes<Leave::adding>(dq_, count_, channels_.head_dim, dq); }
   void look_at(const PositionRun& run) { sight_.look_at(run, count_, tile_); }
   const TileView& view() const { return tile_.view; }

@@ -30,9 +30,9 @@ struct BackwardJob {
   std::vector<std::int64_t> positions;  ///< of the queries
 };
 
-/// A worker of share_out_slices(): nobody else adds to dK and dV of its slice meanwhile. It holds a
-/// slice's dK and dV while all queries pass by (the loop by keys of FlashAttention-2, Dao 2023,
-/// section 3.2).
+/// A worker of share_out_slices(): no other worker adds to dK and dV of its slice meanwhile. It
+/// holds a slice's dK and dV while all queries pass by (the loop by keys of FlashAttention-2, Dao
+/// 2023, section 3.2).
 template <class Element>
 class BackwardWorker {
  public:
@@ -187,7 +187,7 @@ class BackwardWorker {
   std::size_t used_ = 0;
 };
 
-/// backward_block, on this target.
+/// backward_block() on this target.
 template <class Element>
 void backward_heads(const Block<Element>& block, const QueryGradients<Element>& given,
                     const BlockGradients<Element>& sums) {

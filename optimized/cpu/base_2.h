@@ -20,7 +20,7 @@ Real in_base_e(Real x) {
   return static_cast<Real>(static_cast<long double>(x) * std::numbers::ln2_v<long double>);
 }
 
-/// The state as everybody else has it: its row_max is a score, not log2 e times one.
+/// A kernel's state as other code keeps it: row_max is a score, not log2 e times one.
 template <class Real>
 SoftmaxState<Real> natural_state(const SoftmaxState<Real>& in_base_2) {
   return {in_base_e(in_base_2.row_max), in_base_2.row_sum};

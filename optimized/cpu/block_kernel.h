@@ -3,7 +3,7 @@
 // Vectors with their lanes along queries (forward_tile-inl.h, backward_tile-inl.h), as wide as the
 // processor has them (vectors.h). No sum depends on the width of the vectors, so the bits do not,
 // except that the scalar kernels have no fused multiply-add, and that processors which multiply
-// bf16 do so in both passes (bf16_dot.h), but for few queries (few_queries.h). What they promise:
+// bf16 do so in both passes (bf16_dot.h), but for few queries (few_queries.h). Accuracy:
 // kernel_profile.h.
 #pragma once
 
@@ -37,11 +37,11 @@ struct Block {
   TensorView<const Element> q, k, v;
   int threads = 1;  ///< that share the work; results have the same bits for any number
   WorkDone done = {};
-  /// Sinks are not looked at: they are states that rows begin with. `mask` must be bound to the
-  /// lengths of the whole sequences, batches and heads must be all there are.
+  /// Kernels ignore sinks, which are states that rows begin with. `mask` must be bound to the
+  /// lengths of the whole sequences; all batches and heads must be present.
   const Modifiers* modifiers = nullptr;
 
-  /// True when scores and weights are what scale and mask make of them.
+  /// True when no modifier changes scores or weights.
   bool is_plain() const {
     return !modifiers || !(modifiers->changes_scores() || modifiers->dropout != 0);
   }
@@ -52,14 +52,14 @@ struct Block {
 /// base 2: log2 e times scores, see natural_state() in base_2.h. One rescale per key block at most.
 /// Sums in f32 (f64 for f64), in the order of channels and keys; exp2 within 1.75 ulp. Rows that
 /// see nothing of the block keep their state; masked keys and values are not used, whatever they
-/// hold. About 0.2 MiB of scratch per thread; where few queries share a K/V head, their scores of a
-/// block of keys.
+/// hold. About 0.2 MiB of scratch per thread; where few queries share a K/V head, memory for their
+/// scores of a block of keys.
 template <class Element>
 void forward_block(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                    Accumulator<Element>* accs);
 
-/// Key blocks that forward_block makes of a chunk with these positions: they do not cross runs. At
-/// most so many rescales.
+/// Number of key blocks that forward_block makes of a chunk with these positions, which do not
+/// cross runs, and the most rescales of a row.
 std::int64_t key_blocks(const Positions& keys, std::int64_t tile_keys);
 
 /// The queries' side of the backward pass: gradient of the output, log-sum-exp of the rows, and

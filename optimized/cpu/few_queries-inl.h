@@ -3,9 +3,9 @@
 // A tile (forward_tile-inl.h) has a lane for each query, which few queries leave empty. Here strips of
 // keys are transposed, so that lanes are keys while scores are made, and channels while values are
 // added up: no lane is empty, and keys and values are read once for all query heads that share them.
-// Every sum takes the same terms in the same order as a tile's, so the bits are the same, as far as a
-// slice of keys goes. Threads take slices, which are merged in their order: one head may keep all of
-// them busy (Flash-Decoding, Dao et al. 2023).
+// Within a slice of keys every sum takes the same terms in the same order as a tile's, so the bits
+// are the same. Threads take slices, which are merged in their order: one head may keep all threads
+// busy (Flash-Decoding, Dao et al. 2023).
 #if defined(RINGLAB_CPU_FEW_QUERIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RINGLAB_CPU_FEW_QUERIES_INL_H_
 #undef RINGLAB_CPU_FEW_QUERIES_INL_H_
@@ -34,15 +34,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
-/// Whole blocks of keys in a slice: a merge costs little beside them.
+/// Blocks of keys in a slice: so many that a merge costs little beside them.
 inline constexpr std::int64_t kSliceBlocks = 8;
 /// Keys that are transposed together: their channels stay in the first-level cache.
 inline constexpr std::int64_t kStripKeys = 64;
-/// Numbers from channel to channel of a strip: a line more, so that what is written does not look
-/// like what is read next.
+/// Numbers from channel to channel of a strip: a line more than its keys, so that addresses of
+/// writes and of the next reads differ in their low bits.
 template <class Real>
 inline constexpr std::int64_t kStripStride = kStripKeys + 64 / sizeof(Real);
-/// Queries that share what is loaded.
+/// Queries that share loaded keys and values.
 inline constexpr int kQueriesAtOnce = kRegisters == 32 ? 4 : 2;
 
 /// Rows of numbers of some queries that are written, `stride` from query to query.
@@ -80,8 +80,8 @@ HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, const Rows<Real>& q,
 }
 
 /// acc[i][c] = keep[i] · acc[i][c] + Σ_j weights[i][j] values[j][c], j in order, of kVectors vectors
-/// of channels. Where a sum is not finite and `even_so` is false, nothing is written, and false is
-/// the answer.
+/// of channels. Where a sum is not finite and `even_so` is false, nothing is written; returns false
+/// then.
 template <int kVectors, int kQueries, class D, class Element, class Real = hn::TFromD<D>>
 HWY_INLINE bool add_values(D d, const Rows<Element>& values, std::int64_t count,
                            const QueryRows<Real>& weights, const Real* keep,
@@ -190,8 +190,8 @@ class FewQueriesWorker {
     }
   }
 
-  /// Scores of a query and `count` keys become weights, which are 0 where it does not see the key.
-  /// Returns the factor of what came before.
+  /// Turns scores of a query and `count` keys into weights, which are 0 where it does not see the
+  /// key. Returns the factor of the earlier sums.
   static Real weigh(const RowRange& seen, std::int64_t count, Real* scores,
                     SoftmaxState<Real>& state) {
     if (seen.empty()) {
@@ -238,8 +238,8 @@ class FewQueriesWorker {
     }
     for (; i < rows_; ++i) add_up_of<1>(i, values, count, accs);
   }
-  /// Numbers that are not finite are looked for where they have come through: a weight of 0 does not
-  /// keep them out of a product.
+  /// Values are made finite only where a sum is not finite: a weight of 0 does not keep infinities
+  /// and NaN out of a product.
   template <int kQueries>
   void add_up_of(std::int64_t i, const Element* values, std::int64_t count, Real* all_accs) {
     const std::int64_t channels = block_.v.extents.channels;
@@ -290,7 +290,7 @@ class FewQueriesWorker {
   AlignedArray<Real> strip_;         ///< (channels, kStripKeys) keys
   std::vector<Real> queries_;        ///< (rows_, channels)
   AlignedArray<Real> scores_;        ///< (rows_, width_), then weights
-  std::vector<Real> keep_;           ///< of each row: the factor of what came before the block
+  std::vector<Real> keep_;           ///< of each row: the factor of sums from before the block
   std::vector<KeyInterval> seen_;    ///< by each token
 };
 
@@ -334,8 +334,8 @@ class SliceParts {
   std::vector<Real> accs_;
 };
 
-/// forward_block() of has_few_queries(). Threads share slices of keys: the first goes on from the
-/// states there are.
+/// forward_block() where has_few_queries(). Threads share slices of keys: the first slice goes on
+/// from the given states.
 template <class Element>
 void forward_few(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                  Accumulator<Element>* accs) {

@@ -1,4 +1,4 @@
-// Chooses the widest vectors this processor has, once per call.
+// forward_block(): chooses the widest vectors this processor has, once per call.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "optimized/cpu/forward_block.cpp"
 #include <hwy/foreach_target.h>  // compiles this file once per target

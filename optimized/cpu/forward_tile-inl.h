@@ -72,8 +72,8 @@ HWY_INLINE Reach reach_of(const QueryTile<Real>& tile, const KeyBlock<Real>& blo
   return reach;
 }
 
-/// Calls visit(x, keys, lanes_at) for each vector that goes on alone: its keys, and where its lanes
-/// of the first of them lie in scores.
+/// Calls visit(x, keys, lanes_at) for each vector that goes on alone: its keys, and the place in
+/// scores of its lanes of the first key.
 template <class Real, class Visit>
 HWY_INLINE void for_each_alone(const Reach& reach, const Visit& visit) {
   for (int x = 0; kVectorsGoAlone && x < kTileVectors; ++x) {
@@ -107,7 +107,7 @@ HWY_INLINE void hide_unseen(const QueryTile<Real>& tile, std::int64_t first, con
   }
 }
 
-/// The largest score of each query of some vectors; takes scores one by one.
+/// The largest score of each query of some vectors; takes in scores one vector at a time.
 template <class Real, int kVectors = kTileVectors>
 struct Tops {
   HWY_INLINE Tops() {
@@ -132,8 +132,8 @@ HWY_INLINE Tops<Real> find_tops(const Real* HWY_RESTRICT scores, const Reach& re
 }
 
 /// scores -> weights in place for one vector of queries, which goes through `count` keys of a block
-/// of `all`, and whose largest score of them is `block_top`; other keys get weights of 0. Returns the
-/// factor for what was summed before. Rows that have seen nothing keep their state.
+/// of `all`, and whose largest scores are `block_top`; other keys get weights of 0. Returns the
+/// factor for earlier sums. Rows that have seen nothing keep their state.
 template <class Real>
 HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, Vector<Real> block_top,
                               std::int64_t count, std::int64_t all, Real* HWY_RESTRICT scores) {
@@ -172,7 +172,7 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, Vector<Real> block_t
   return keep;
 }
 
-/// Makes scores of products, on their way out of the registers.
+/// Scales products to scores before they leave the registers.
 template <class Real>
 struct IntoScores : JustProducts {
   Vector<Real> unit;
@@ -181,7 +181,7 @@ struct IntoScores : JustProducts {
   }
 };
 
-/// Makes scores as IntoScores does, and takes the largest.
+/// Scales products as IntoScores does, and finds the largest scores.
 template <class Real, int kVectors = kTileVectors>
 struct IntoScoresAndTops : JustProducts {
   Vector<Real> unit;
@@ -215,7 +215,7 @@ HWY_NOINLINE Vector<Real> score_alone(const QueryTile<Real>& tile, int x, const 
   return into.tops.of[0];
 }
 
-/// score(), as far as each vector goes, and the largest score of each query.
+/// score() for the keys that each vector goes through, and the largest score of each query.
 template <class Real>
 HWY_INLINE Tops<Real> score_and_find_tops(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
                                           const Reach& reach, const Channels<Real>& channels,
@@ -245,7 +245,7 @@ HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block, c
 /// has just loaded its sums, since a pass of its own would load and store them once more.
 template <class Real, int kVectors = kTileVectors>
 struct Rescaling : JustProducts {
-  HWY_INLINE Rescaling() {}  // an implicit one may not call what is compiled for this target
+  HWY_INLINE Rescaling() {}  // an implicit one may not call functions compiled for this target
   Vector<Real> keep[kVectors];
   bool needed;  ///< whether any maximum rose
 
@@ -259,7 +259,7 @@ struct Rescaling : JustProducts {
 };
 
 /// Turns scores into weights, in place, and takes them into the maxima and sums of the tile's
-/// queries; `tops` are the largest scores. Returns what add_weighted() has to know.
+/// queries; `tops` are the largest scores. Returns the rescaling for add_weighted().
 template <class Real>
 HWY_INLINE Rescaling<Real> take_in_weights(QueryTile<Real>& tile, const Tops<Real>& tops,
                                            const Reach& reach, std::int64_t count,
@@ -284,7 +284,7 @@ HWY_NOINLINE void add_weighted_alone(Real* HWY_RESTRICT acc, const Rows<Real>& v
   multiply<Result::added, 1>(values.by_number(), v_dim, weights, count, acc, rescaling);
 }
 
-/// acc = acc · rescaling + weights · values, as far as each vector goes.
+/// acc = acc · rescaling + weights · values, for the keys that each vector goes through.
 template <class Real>
 HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block, const Reach& reach,
                              std::int64_t v_dim, const Rescaling<Real>& rescaling,

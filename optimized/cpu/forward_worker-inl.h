@@ -79,7 +79,7 @@ class ForwardWorker {
   }
 
  private:
-  // Facts about the values hold for one K/V head.
+  // Forgets which values are finite when the K/V head changes.
   void turn_to(std::int64_t kv_head) {
     if (kv_head == kv_head_) return;
     kv_head_ = kv_head;
@@ -147,8 +147,8 @@ class ForwardWorker {
   const std::vector<std::int64_t>& positions_;  ///< of the block's queries
   const Channels<Real> channels_;
   WideRows<Element> keys_, values_;  ///< of the block at hand
-  std::vector<char> finite_;         ///< whether the values of a block are known to be
-  std::int64_t kv_head_ = -1;        ///< of which head finite_ tells
+  std::vector<char> finite_;         ///< of each block: its values are known to be finite
+  std::int64_t kv_head_ = -1;        ///< the head of finite_
   std::int64_t number_ = 0;          ///< of the block at hand
   AlignedArray<Real> scores_;        ///< (keys of a block, lanes)
   std::vector<TileMemory<Real>> tiles_;
@@ -156,7 +156,7 @@ class ForwardWorker {
   std::size_t used_ = 0;
 };
 
-/// forward_block, on this target.
+/// forward_block() on this target.
 template <class Element>
 void forward_heads(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                    Accumulator<Element>* accs) {

@@ -1,5 +1,5 @@
-// Threads that add to the same numbers, in an order that chance does not decide: sums of floats
-// depend on it, and results must have the same bits for any number of threads.
+// An order for threads that add to the same numbers: sums of floats depend on the order, and
+// results must have the same bits for any number of threads.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 
 namespace ringlab::cpu {
 
-/// Several lines of parts. All parts of a line go through the same steps, one after the other; each
-/// takes part in some of them, and then only after those before it in its line that do so too.
-/// Parts are begun in the order of their places at the latest.
+/// Several lines of parts. All parts of a line go through the same steps, one after the other; a
+/// part takes part in some of the steps, each only after the earlier parts of its line that take
+/// part in it. A part must begin no earlier than the parts before it.
 class InOrder {
  public:
   /// takes_part[place][step], alike for all lines.
@@ -23,20 +23,20 @@ class InOrder {
   bool takes_part(std::int64_t place, std::int64_t step) const {
     return takes_part_[static_cast<std::size_t>(place)][static_cast<std::size_t>(step)];
   }
-  /// Returns when the parts before have been through `step`.
+  /// Returns when the parts before have finished `step`.
   void await(std::int64_t line, std::int64_t place, std::int64_t step) {
     do {
       if (place == 0) return;
       --place;
-    } while (!takes_part(place, step));  // one that does has itself waited for those before it
+    } while (!takes_part(place, step));  // a part that does has waited for those before it
     std::atomic<std::int64_t>& before = at(line, place);
     for (std::int64_t done = before.load(); done <= step; done = before.load()) before.wait(done);
   }
-  /// The part has been through `step`.
+  /// Notes that the part has finished `step`.
   void pass(std::int64_t line, std::int64_t place, std::int64_t step) {
     set(at(line, place), step + 1);
   }
-  /// Nobody waits for this part any more: it will not be through with its steps.
+  /// Lets nobody wait for this part any more: it will not finish its steps.
   void abandon(std::int64_t line, std::int64_t place) {
     set(at(line, place), std::numeric_limits<std::int64_t>::max());
   }

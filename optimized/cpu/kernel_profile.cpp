@@ -9,8 +9,7 @@ NumericsProfile kernel_profile(DType dtype, std::int64_t blocks) {
   NumericsProfile profile = carried_profile(dtype, blocks);
   profile.exp_error = dtype == DType::f64 ? 0x1.cp-52 : 0x1.cp-23;  // 1.75 ulp
   if (dtype != DType::bf16 || !bf16_products_in_use()) return profile;
-  // The error of a weight is that of its short polynomial, once; that of a rescaling stays as it
-  // is.
+  // A weight has the error of its short polynomial, once; the error of a rescaling is unchanged.
   constexpr double weight = bf16_dot::kWeightError;
   profile.u_probability = (1 + weight) * (1 + 0x1p-8) - 1;
   profile.u_row_sum = weight;  // adds the weights before they are rounded

@@ -1,4 +1,4 @@
-// The block kernels as values, so that others may be put in their place.
+// The block kernels as values, so that they may be exchanged.
 #pragma once
 
 #include <tuple>

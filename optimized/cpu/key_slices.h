@@ -19,9 +19,9 @@ struct KeyRows {
 };
 using KeySlice = std::vector<KeyRows>;
 
-/// Keys of a slice in the backward pass, at least: enough that reading the queries again for every slice costs little,
-/// and few enough that there is work for several threads. Does not depend on how many there are,
-/// because the order of sums must not.
+/// Least keys of a slice in the backward pass: enough that reading the queries again for every
+/// slice costs little, and few enough that there is work for several threads. It does not depend on
+/// the number of threads, because the order of sums must not.
 inline constexpr std::int64_t kSliceKeys = 1024;
 
 /// Blocks of at most `block_keys` keys that do not cross runs, in slices of about `slice_keys` keys.

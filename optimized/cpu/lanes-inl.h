@@ -96,7 +96,7 @@ HWY_INLINE void turn_words(const Real* rows, std::int64_t words, const Store& st
   }
 }
 
-/// Channels that turn_words() takes as a square: those of bf16 lie in pairs.
+/// Channels that turn_words() takes as a square: channels of bf16 lie in pairs.
 template <class Real, class From>
 inline constexpr std::int64_t kChannelsOfSquare =
     std::is_same_v<From, Real> ? kSquare<Real>
@@ -160,7 +160,7 @@ void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Rea
   }
 }
 
-/// The same for a tile of queries.
+/// into_lanes() for a tile of queries.
 template <class Real, class From>
 void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Real* to) {
   into_lanes(rows, count, channels, to, tile_width<Real>(), tile_width<Real>());

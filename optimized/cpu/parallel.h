@@ -14,9 +14,9 @@
 namespace ringlab::cpu {
 
 /// Calls worker(part) for every part in 0 … parts-1, each once, on up to `threads` threads, this
-/// one included; each thread asks make_worker() for a worker of its own. Which thread does which
-/// part is left to chance. Throws what the first of them threw, when all have ended. `done` is told
-/// of every part that was finished.
+/// one included; each thread asks make_worker() for a worker of its own. Chance decides which
+/// thread does which part. Rethrows the first exception of a thread, when all have ended. `done` is
+/// told of every part that was finished.
 template <class MakeWorker>
 void share_out(std::int64_t parts, int threads, const MakeWorker& make_worker,
                const WorkDone& done = {}) {

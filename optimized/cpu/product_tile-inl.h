@@ -50,8 +50,8 @@ struct Factors {
   std::int64_t term_stride() const { return kSideBySide == SideBySide::terms ? 1 : stride; }
 };
 
-/// Terms of a turn of the loop: what counts and jumps beside the multiply-adds is worth saving, most
-/// where it takes turns with them, as on Intel's ports and with 16 registers. For Arm g++ 12 spills.
+/// Terms of a turn of the loop: saves instructions that count and jump beside the multiply-adds,
+/// most where both share ports, as on Intel's, and with 16 registers. For Arm g++ 12 spills.
 inline constexpr int kTermsAtOnce = HWY_ARCH_ARM_A64 ? 1 : 4;
 
 /// sum + column · factor, rounded once, in the register of the sum. Where all registers are taken,
@@ -99,9 +99,9 @@ HWY_INLINE auto as_factor([[maybe_unused]] D d, hn::TFromD<D> number) {
 inline constexpr std::int64_t kTermsAhead = 64;
 
 /// Asks for factors that are read soon after term t, the `turn`-th of a turn of the loop, of these
-/// kRows rows: those of the next rows, a line at a time, where terms lie side by side, else those of
-/// a later term, which only wide vectors wait for. What is asked for may lie beyond what there is:
-/// the address is not followed.
+/// kRows rows: factors of the next rows, a line at a time, where terms lie side by side, else
+/// factors of a later term, which only wide vectors wait for. The address may lie beyond the
+/// matrix: a prefetch does not fault.
 template <int kRows, SideBySide kSideBySide, class Real>
 struct FetchAhead {
   const Factors<kSideBySide, Real>& factors;
@@ -134,8 +134,8 @@ struct Rows {
 /// The fate of the sums: they replace what is in memory, or they go on from it.
 enum class Result { replaced, added };
 
-/// The last step of sums while they are in registers, besides adding products: nothing. Others
-/// derive from it and say what they do.
+/// Steps of sums in registers before and after products are added: none. Types with such steps
+/// derive from it.
 struct JustProducts {
   /// Sums[kRows][kVectors] as they were in memory.
   template <class Sums>

@@ -23,8 +23,8 @@ inline std::vector<RowRange> row_groups(std::int64_t rows, std::int64_t group, s
   return groups;
 }
 
-/// Calls worker(head, rows) for all rows of every query head, in the groups of row_groups(), where
-/// `worker` is what make_worker() gave a thread. Heads are counted over all batches.
+/// Calls worker(head, rows) for all rows of every query head, in the groups of row_groups();
+/// make_worker() gives each thread its `worker`. Heads are counted over all batches.
 template <class Element, class MakeWorker>
 void share_out_rows(const Block<Element>& block, std::int64_t group, std::int64_t tile,
                     const MakeWorker& make_worker) {

@@ -14,13 +14,13 @@
 
 namespace ringlab::cpu {
 
-/// Rows of queries that keep their order: a multiple of what fits into every kind of vectors.
+/// Rows of queries that keep their order: a multiple of the tiles of every kind of vectors.
 inline constexpr std::int64_t kStretchRows = 1152;
 
 /// All query rows in groups of at most `rows`. Stretches of kStretchRows come from the last to the
 /// first, the groups of each in their order: sums over queries then do not depend on `rows`. Under
-/// a causal mask every slice of keys so begins with queries that all slices before it begin with
-/// too, and ends early: threads that take the slices one by one neither wait for each other nor for
+/// a causal mask every slice of keys begins with queries that all slices before it begin with
+/// too, and ends early: threads that take the slices one by one wait neither for each other nor for
 /// the last one.
 inline std::vector<RowRange> groups_from_the_end(std::int64_t queries, std::int64_t rows) {
   std::vector<RowRange> groups;
@@ -56,8 +56,8 @@ inline bool holds_any(const KeySlice& slice, const Positions& positions, const K
 /// all their rows that may see some of it, `rows_at_once` at a time:
 ///     worker.meet_queries(kv_head, slice, head, rows)
 ///     worker.add_to_dq(head, rows)
-/// The first is done by threads at the same time, the second slice after slice. `worker` is what
-/// make_worker() gave a thread. `positions`: of the queries. Heads are counted over all batches.
+/// Threads meet queries at the same time, and add to dQ slice after slice. make_worker() gives each
+/// thread its `worker`. `positions`: of the queries. Heads are counted over all batches.
 template <class Element, class MakeWorker>
 void share_out_slices(const Block<Element>& block, const std::vector<std::int64_t>& positions,
                       std::int64_t rows_at_once, const MakeWorker& make_worker) {

@@ -49,7 +49,7 @@ class TileSight {
     tile.last = bounds_.get() + width;
     tile.view = {};
     std::fill_n(tile.ends, kTileVectors, std::int64_t{0});
-    // A vector alone is faster than three, and two alone are not.
+    // One vector alone is faster than three, but two alone are not.
     const std::int64_t rows_that_count = count <= lanes<Real>() ? count : width;
     for (std::int64_t lane = 0; lane < width; ++lane) {
       const RowRange rows = rows_in(run, seen_[static_cast<std::size_t>(lane)]);

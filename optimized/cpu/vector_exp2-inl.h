@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// The constants of a type: 2^r for |r| <= 1/2 as 1 + c_1 r + … (the polynomials with the least
 /// largest relative error among those with 2^0 = 1: 0.77 and 0.08 units of the last place), least
 /// exponent, and the number that moves whole numbers to the lowest bits when added, as the exponent
-/// of twice a power. It is even: halves go where they go without it.
+/// of twice a power. That number is even: halves are rounded as without it.
 template <class Real>
 struct ExpConstants;
 template <>
@@ -81,8 +81,8 @@ class Exp2 {
     raise(all);
     return all[0];
   }
-  /// Each x becomes 2^x, with the same bits as alone. The steps are taken for all of them in turn:
-  /// a processor does not look far enough ahead to find the next vector's by itself.
+  /// Raises several x to 2^x, with the same bits as one alone. Each step is taken for all vectors
+  /// in turn: a processor does not look far enough ahead to find the next vector's steps by itself.
   template <int kCount>
   HWY_INLINE void raise(V (&x)[kCount]) const {
 #if HWY_TARGET <= HWY_AVX3
@@ -111,7 +111,7 @@ class Exp2 {
     const auto r = hn::Sub(x, n);
     auto p = held_[0];
     for (int k = 1; k < kTerms; ++k) p = hn::MulAdd(p, r, held_[k]);
-    // p is half of 2^r here, and this is twice 2^n; where x is NaN, so is p, whatever this is.
+    // p is half of 2^r here, and the factor is twice 2^n; where x is NaN, p is NaN, too.
     const hn::RebindToSigned<D> di;
     const auto twice = hn::ShiftLeft<Constants::kMantissaBits>(hn::BitCast(di, shifted));
     return hn::IfThenZeroElse(hn::Lt(x, least_), hn::Mul(p, hn::BitCast(d, twice)));

@@ -34,7 +34,7 @@ const std::vector<std::int64_t>& targets() {
   return all;
 }
 
-/// A target, and how bf16 is multiplied as such, if it is.
+/// A target, and its products of bf16 numbers, or null.
 struct VectorChoice {
   std::string name;
   std::int64_t target;

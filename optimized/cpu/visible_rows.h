@@ -32,8 +32,8 @@ inline RowRange rows_in(const PositionRun& run, const KeyInterval& keys) {
 
 /// The rows of a run that all queries of a tile together see.
 struct TileView {
-  RowRange some = {};  ///< rows outside it nobody sees
-  RowRange all = {};   ///< rows inside it everybody sees
+  RowRange some = {};  ///< no query sees rows outside
+  RowRange all = {};   ///< every query sees rows inside
 
   /// Takes one more query in.
   void add(const RowRange& rows, bool is_first) {

@@ -22,7 +22,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
-/// A number that would spoil a product with a weight of 0: infinite, or none at all.
+/// A number that would spoil a product with a weight of 0: infinite, or NaN.
 template <class Real>
 struct Special {
   std::int64_t row, channel;
@@ -45,7 +45,7 @@ std::vector<Special<Real>> set_specials_apart(Real* values, std::int64_t rows,
   return specials;
 }
 
-/// Dense rows in the type that is computed in; read where they lie if that is the type they have.
+/// Dense rows in the type that kernels compute in; read where they lie if they have that type.
 template <class Element>
 class WideRows {
  public:
@@ -81,8 +81,8 @@ class WideRows {
   Rows<Real> raw(std::int64_t row) const { return Rows<Real>{raw_, stride_}.from(row); }
   Rows<Real> finite(std::int64_t row) const { return Rows<Real>{finite_, stride_}.from(row); }
 
-  /// Adds what finite() left out of rows first … first+count-1: weights (count, width) times it, to
-  /// sums (channels, width), where the weight is not 0.
+  /// Adds the numbers that finite() lacks of rows first … first+count-1: weights (count, width)
+  /// times them, to sums (channels, width), where the weight is not 0.
   void add_specials(std::int64_t first, std::int64_t count, const Real* weights, Real* sums,
                     std::int64_t width = tile_width<Real>()) const {
     for (const Special<Real>& special : specials_) {

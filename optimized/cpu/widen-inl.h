@@ -1,4 +1,4 @@
-// Elements as the numbers that are computed with, a vector at a time. Included once per target.
+// Elements in the type that kernels compute in, a vector at a time. Included once per target.
 #if defined(RINGLAB_CPU_WIDEN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RINGLAB_CPU_WIDEN_INL_H_
 #undef RINGLAB_CPU_WIDEN_INL_H_
@@ -28,7 +28,7 @@ HWY_INLINE hn::Vec<D> load_wide(D d, const BFloat16* from) {
 template <class D>
 HWY_INLINE hn::Vec<D> load_wide(D d, const Half* from) {
 #if HWY_TARGET == \
-    HWY_SCALAR  // Highway's conversion without instructions for it takes NaN for a number
+    HWY_SCALAR  // without instructions for it, Highway's conversion takes NaN for a number
   return hn::Set(d, static_cast<float>(*from));
 #else
   const hn::Rebind<hwy::float16_t, D> narrow;

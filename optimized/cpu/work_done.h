@@ -6,13 +6,13 @@
 
 namespace ringlab::cpu {
 
-/// Is told how much more is done, in whatever unit its owner counts, from any thread, by several at
-/// a time. What it throws ends the work.
+/// Called with the amount of work that was finished, in a unit of its owner's choice, from any
+/// thread, by several at a time. An exception from it ends the work.
 using WorkListener = std::function<void(std::int64_t amount)>;
 
 /// Tells a listener of every finished part.
 struct WorkDone {
-  const WorkListener* listener = nullptr;  ///< null, or empty: nobody asks
+  const WorkListener* listener = nullptr;  ///< null, or empty: nobody listens
   std::int64_t amount = 0;                 ///< of all parts together
 
   /// Part number `part` of `parts` is done. The parts count as equal, and add up to `amount`.

@@ -1,7 +1,7 @@
 // A call of a kernel on a device: the queries of one rank against one K/V chunk.
 //
 // Masks come as intervals. A query sees one interval of the chunk's rows, whose positions increase,
-// under every mask but a bit matrix; so kernels know neither masks nor positions nor layouts
+// under every mask but a bit matrix; kernels therefore know neither masks nor positions nor layouts
 // (visible_keys.h makes the intervals). All pointers are device pointers, aligned to 16 bytes.
 #pragma once
 
@@ -46,7 +46,7 @@ struct BlockShape {
 struct BlockMask {
   const KeyRange* rows = nullptr;   ///< (queries)
   const TileKeys* tiles = nullptr;  ///< (ceil(queries / tile_queries of the kernel))
-  /// Every query sees every key, as `rows` and `tiles` say too: known where kernels are chosen.
+  /// Every query sees every key, as in `rows` and `tiles`: tells the choice of a kernel.
   bool hides_nothing = false;
   const KeyRange* host_rows = nullptr;  ///< `rows` in the host's memory, for vendors' kernels
 };
@@ -58,9 +58,9 @@ struct RunningState {
   float* accs = nullptr;                  ///< (batch, q_heads, queries, v_dim)
 };
 
-/// The forward pass. A block begins with the states in memory or, `begins`, with empty ones (which
-/// are then not read). It leaves them there or, `finishes`, writes `out` in the problem's type and
-/// `lse` (natural) instead; rows that saw nothing get 0 and -inf.
+/// The forward pass. It begins with the states in memory or, if `begins`, with empty ones (memory
+/// is then not read). It leaves states in memory or, if `finishes`, writes `out` in the problem's
+/// type and `lse` (natural) instead; rows that saw nothing get 0 and -inf.
 template <class Element>
 struct ForwardCall {
   BlockShape shape;
@@ -76,7 +76,7 @@ struct ForwardCall {
   float* lse = nullptr;
 };
 
-/// Gradients in the problem's type, as they leave.
+/// Finished gradients, in the problem's type.
 template <class Element>
 struct GradientResults {
   Element* dq = nullptr;
@@ -85,7 +85,7 @@ struct GradientResults {
 };
 
 /// The backward pass: adds to dq, dk and dv, in f32, without the factor `scale` of dq and dk.
-/// `lse` (natural) and `delta`, Σ_c dout out, are those of the whole sequence. `deterministic`:
+/// `lse` (natural) and `delta`, Σ_c dout out, are over the whole sequence. `deterministic`:
 /// the same bits from run to run, more slowly.
 template <class Element>
 struct BackwardCall {
@@ -103,7 +103,7 @@ struct BackwardCall {
   float* dk = nullptr;
   float* dv = nullptr;
   const Element* out = nullptr;        ///< of the whole sequence, for kernels that take no `delta`
-  GradientResults<Element> results{};  ///< null unless the block is all there is to the pass
+  GradientResults<Element> results{};  ///< null unless the pass has no other block
 };
 
 }  // namespace ringlab::cuda

@@ -12,7 +12,7 @@ namespace ringlab::cuda {
 /// MachineError naming the place, the call and CUDA's own words, unless `status` is success.
 inline void check_cuda(cudaError_t status, const char* call, const std::string& where) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // it is told here, and no error of the next launch
+  cudaGetLastError();  // clears the error, so that the next launch does not report it
   throw MachineError(
       {.where = where + ", " + call,
        .expected = "success",

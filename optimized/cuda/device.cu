@@ -30,7 +30,7 @@ std::string mib(std::size_t bytes) {
                "others hold"});
 }
 
-/// The driver is asked first: what the runtime says of an old one names no versions.
+/// Checks the driver before the runtime does, whose error for an old driver names no versions.
 void check_driver() {
   int driver = 0, runtime = 0;
   check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", "devices");
@@ -41,7 +41,7 @@ void check_driver() {
 /// True when a query says that all is done; false while it is not.
 bool is_ready(cudaError_t status, const char* call, int device) {
   if (status == cudaErrorNotReady) {
-    cudaGetLastError();  // asked for, and no error of the next launch
+    cudaGetLastError();  // clears it, so that the next launch does not report it
     return false;
   }
   check_cuda(status, call, name_of(device));
@@ -118,7 +118,7 @@ std::vector<std::pair<int, int>> unconnected_devices(int devices) {
   return pairs;
 }
 
-// Both ways: access is given by one device to one other.
+// Connects both ways: a device gives access to one other device at a time.
 void connect_devices(int devices) {
   for (int device = 0; device < devices; ++device) {
     select_device(device);
@@ -152,7 +152,7 @@ void GraphTraits::destroy(int device, Graph graph) noexcept {
 
 OwnedStream make_stream(int device) {
   select_device(device);
-  // Non-blocking: it does not wait for the legacy default stream, nor that for it.
+  // Non-blocking: this stream and the legacy default stream do not wait for each other.
   Stream stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate",
              name_of(device));
@@ -182,7 +182,7 @@ double seconds_between(Event first, Event second) {
 
 OwnedMemory allocate(int device, std::int64_t bytes) {
   select_device(device);
-  // A chunk may be empty: then there is no memory, and none to be freed.
+  // An empty chunk has no memory, and nothing to be freed.
   if (bytes == 0) return {device, nullptr};
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
@@ -199,9 +199,9 @@ void copy_in(int device, std::byte* to, std::span<const std::byte> from) {
   select_device(device);
   check_cuda(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice),
              "cudaMemcpy to the device", name_of(device));
-  // Without the wait it returns, for memory that is not pinned, before the last bytes are there
-  // (CUDA driver API, "API synchronization behavior"); streams that ignore the default one would
-  // not know.
+  // Without this wait a copy from memory that is not pinned may return before the last bytes are
+  // there (CUDA driver API, "API synchronization behavior"); streams that ignore the default one
+  // would not wait for them.
   check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize", name_of(device));
 }
 
@@ -229,7 +229,7 @@ void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream s
                                       cudaMemcpyDeviceToDevice, stream),
                       "cudaMemcpyAsync", name_of(to.device));
   }
-  // By the driver: directly where connect_devices() could, else through the host.
+  // The driver copies directly where connect_devices() has connected, else through the host.
   check_cuda(cudaMemcpyPeerAsync(to.memory, to.device, from.memory, from.device,
                                  static_cast<std::size_t>(bytes), stream),
              "cudaMemcpyPeerAsync", name_of(from.device) + " to " + name_of(to.device));
@@ -260,7 +260,7 @@ void load_kernels(int device) {
   loaded.insert(device);
 }
 
-// NCCL wants a mode that leaves threads alone: it launches from one of its own, which may allocate.
+// The mode must not restrict other threads: NCCL launches from one of its own, which may allocate.
 void begin_capture(int device, Stream stream) {
   select_device(device);
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
@@ -281,11 +281,11 @@ OwnedGraph end_capture(int device, Stream stream) {
 
 void drop_capture(int device, Stream stream) noexcept {
   cudaSetDevice(device);
-  // Ends the capture, whatever it is worth.
+  // Ends the capture, valid or not.
   cudaGraph_t captured = nullptr;
   cudaStreamEndCapture(stream, &captured);
   if (captured != nullptr) cudaGraphDestroy(captured);
-  cudaGetLastError();  // that it was broken off is no error of the next launch
+  cudaGetLastError();  // clears the error, so that the next launch does not report it
 }
 
 void launch(const OwnedGraph& graph, Stream stream) {

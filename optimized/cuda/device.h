@@ -20,12 +20,12 @@ namespace ringlab::cuda {
 
 /// cudaEvent_t.
 using Event = CUevent_st*;
-/// cudaGraphExec_t: what was captured, ready to be launched.
+/// cudaGraphExec_t: a captured graph, ready to be launched.
 using Graph = CUgraphExec_st*;
 
 /// The number of devices; an error for none, and for a driver that is missing or too old.
 int device_count();
-/// A device's name; 90 for compute capability 9.0; and which of the machine's it is:
+/// A device's name; its compute capability, 90 for 9.0; and its place in the machine,
 /// "0000:17:00.0".
 struct DeviceFacts {
   std::string name;
@@ -33,7 +33,7 @@ struct DeviceFacts {
   std::string bus = {};
 };
 DeviceFacts device_facts(int device);
-/// Bytes of its memory, and how many of them nobody holds.
+/// Bytes of a device's memory, in all and free.
 struct DeviceMemory {
   std::int64_t free = 0;
   std::int64_t all = 0;
@@ -41,7 +41,7 @@ struct DeviceMemory {
 DeviceMemory device_memory(int device);
 /// Makes a device the current one of this thread.
 void select_device(int device);
-/// The current one.
+/// The current device of this thread.
 int current_device();
 /// Pairs (from, to) of the first `devices` that cannot reach each other's memory.
 std::vector<std::pair<int, int>> unconnected_devices(int devices);
@@ -86,7 +86,7 @@ struct MemoryTraits {
   static void destroy(int device, std::byte* memory) noexcept;
 };
 struct GraphTraits {
-  /// Destroys a graph; what runs of it goes on to its end.
+  /// Destroys a graph; a launch that runs goes on to its end.
   static void destroy(int device, Graph graph) noexcept;
 };
 using OwnedStream = DeviceOwned<Stream, StreamTraits>;
@@ -96,11 +96,11 @@ using OwnedGraph = DeviceOwned<Graph, GraphTraits>;
 
 /// A stream that does not wait for the default one.
 OwnedStream make_stream(int device);
-/// An event without times, so that recording costs least.
+/// An event without a time, which is the cheapest to record.
 OwnedEvent make_event(int device);
 /// An event that knows when it happened.
 OwnedEvent make_timed_event(int device);
-/// The time between two such events, of the same device, that have happened.
+/// The time between two timed events of the same device that have happened.
 double seconds_between(Event first, Event second);
 /// Memory by cudaMalloc. When there is not enough, the error says how much was wanted and how much
 /// is free.
@@ -121,28 +121,27 @@ struct DevicePlace {
 };
 /// Copies on `stream`, which may belong to either device; also within one.
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream);
-/// The event stands for what `stream` was given so far; `where` is what errors name.
+/// Records the event: it stands for all work that `stream` was given so far. Errors name `where`.
 void record_event(int device, Event event, Stream stream, const std::string& where);
-/// Lets what `stream` is given from now on run after what the event stands for, of whatever device.
+/// Makes later work of `stream` wait for the work that the event stands for, of whatever device.
 void wait_for_event(int device, Event event, Stream stream, const std::string& where);
 
-/// True when all that the event stands for has ended; its errors are thrown here. Not of captured
-/// events.
+/// True when all work that the event stands for has ended; its errors are thrown here. Not for
+/// captured events.
 bool has_happened(int device, Event event);
 
-/// Loads all kernels of this program that the device can run, where that was not done before. Else
-/// the driver loads each when it is first launched, which may wait for what runs, and does not go
-/// with a capture.
+/// Loads all kernels of this program that the device can run, once. Otherwise the driver would load
+/// each at its first launch, which may wait for running work and is impossible during a capture.
 void load_kernels(int device);
 
-/// Begins a capture: what this thread puts on `stream`, and on streams that wait for events of it,
-/// is not done but becomes part of a graph. Until it ends the thread may neither allocate nor wait.
+/// Begins a capture: work that this thread puts on `stream`, and on streams that wait for its
+/// events, is not done but joins a graph. Until it ends the thread may neither allocate nor wait.
 void begin_capture(int device, Stream stream);
-/// Ends a capture; an error unless all streams were joined to the one that it began with.
+/// Ends a capture; an error unless all streams were joined to the stream that it began with.
 OwnedGraph end_capture(int device, Stream stream);
 /// Ends a capture without a graph.
 void drop_capture(int device, Stream stream) noexcept;
-/// Runs the graph after what the stream was given, as often as one likes.
+/// Runs the graph after all earlier work of the stream; may be called again and again.
 void launch(const OwnedGraph& graph, Stream stream);
 
 /// True when all work of the stream has ended; its errors are thrown here.
@@ -150,7 +149,7 @@ bool has_ended(int device, Stream stream);
 /// Waits until all work of all streams of the device has ended; its errors are thrown here.
 void wait_for_device(int device);
 
-/// `count` elements on a device; what they hold at first is unspecified.
+/// `count` elements on a device, not initialised.
 template <class T>
 class DeviceTensor {
  public:

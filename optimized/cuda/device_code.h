@@ -1,6 +1,6 @@
-// The few things that kernels of this folder ask of the machine, each a function.
+// The few operations that kernels of this folder need of the machine, each a function.
 //
-// nvcc makes each of them one instruction or two (ptx.cuh). Everything else gets an emulated GPU
+// nvcc makes each one instruction or two (ptx.cuh). Other compilers get an emulated GPU
 // (emulator/), on which the same kernels, unchanged, run on a CPU: threads are fibres in a random
 // order, asynchronous copies and matrix products happen as late as they may, and memory that may
 // not be read yet holds NaN. Kernels are thus checked where there is no GPU, and their barriers
@@ -24,7 +24,7 @@ RINGLAB_KERNEL_CODE int thread_index();  ///< threadIdx.x
 RINGLAB_KERNEL_CODE int block_index();   ///< blockIdx.x
 RINGLAB_KERNEL_CODE int block_count();   ///< gridDim.x
 /// The block's number in its cluster: blocks that run at the same time and reach each other's shared
-/// memory, 1 where the launch says nothing (sm_90).
+/// memory, one block where the launch says nothing (sm_90).
 RINGLAB_KERNEL_CODE int cluster_rank();
 /// The block's dynamic shared memory, aligned to 1024 bytes. Holds garbage at first.
 RINGLAB_KERNEL_CODE std::byte* shared_memory();
@@ -42,12 +42,12 @@ RINGLAB_KERNEL_CODE void arrive_threads(int barrier, int threads);
 RINGLAB_KERNEL_CODE float shuffle_xor(float value, int mask);
 /// The value of lane `lane`. All lanes of the warp.
 RINGLAB_KERNEL_CODE std::uint32_t shuffle(std::uint32_t value, int lane);
-/// The sum over all threads that call it of `value` added to *sum in global memory, in any order.
-/// Subnormal numbers count as 0, before and after.
+/// Adds `value` of every thread that calls it to *sum in global memory, in any order. Subnormal
+/// numbers count as 0, as operands and as sums.
 RINGLAB_KERNEL_CODE void atomic_add(float* sum, float value);
 /// atomic_add() for two neighbours, each by itself. `pair` is aligned to 8 bytes. (red.v2, sm_90)
 RINGLAB_KERNEL_CODE void atomic_add_pair(float* pair, float low, float high);
-/// *counter before `value` was added, atomically.
+/// Adds `value` atomically; returns *counter as it was before.
 RINGLAB_KERNEL_CODE int atomic_add(int* counter, int value);
 
 // Numbers.
@@ -86,25 +86,25 @@ RINGLAB_KERNEL_CODE void arrive_at(Barrier* barrier, int rank);
 /// Arrives, and makes the phase wait for `bytes` more of asynchronous copies.
 RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes);
 /// Waits until the phase of this parity is complete. A new barrier is in phase 0; waiting for
-/// parity 1 on it returns at once. `name` says what is waited for: in builds for tests a wait that
-/// goes on for ever ends the kernel with it, on the emulated GPU always.
+/// parity 1 on it returns at once. A wait that never ends is reported by `name` and ends the
+/// kernel, in builds for tests and on the emulated GPU.
 RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name);
 
 // Tiles by the tensor memory accelerator (sm_90).
 
-/// Called by one thread. Copies the box that begins at (head, row, channel); what lies outside the
-/// tensor's rows or channels arrives as zeros; always the box's whole number of bytes.
+/// Called by one thread. Copies the box that begins at (head, row, channel); elements outside the
+/// tensor's rows or channels arrive as zeros, so that the box always has all its bytes.
 RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head,
                                   int row, int channel);
-/// The same box for the first `blocks` blocks of the cluster: it goes to the same place of each, and
-/// the barrier in the same place of each hears of its bytes.
+/// load_box() for the first `blocks` blocks of the cluster: the box goes to the same place of each,
+/// and the barrier in the same place of each counts its bytes.
 RINGLAB_KERNEL_CODE void load_box_for_all(void* shared, const TensorMap* map, Barrier* barrier,
                                           int blocks, int head, int row, int channel);
-/// Called by one thread. Writes the box, which lies as load_box() leaves one, to (head, row, channel)
-/// of the tensor, none of them negative; what lies outside the tensor is left out.
+/// Called by one thread. Writes a box in the layout of load_box() to (head, row, channel) of the
+/// tensor, none of them negative; elements outside the tensor are left out.
 RINGLAB_KERNEL_CODE void store_box(const TensorMap* map, const void* shared, int head, int row,
                                    int channel);
-/// The same, but adds to the numbers of a tensor of f32, each by itself, in any order.
+/// As store_box(), but adds to the numbers of a tensor of f32, each by itself, in any order.
 RINGLAB_KERNEL_CODE void add_box(const TensorMap* map, const void* shared, int head, int row,
                                  int channel);
 RINGLAB_KERNEL_CODE void commit_boxes();
@@ -112,8 +112,8 @@ RINGLAB_KERNEL_CODE void commit_boxes();
 /// last `Pending` groups. Before the thread ends, at the latest.
 template <int Pending>
 RINGLAB_KERNEL_CODE void wait_for_boxes();
-/// Writes to shared memory become visible to load_box, store_box, add_box and to the tensor cores'
-/// own reads, and reads of it are done before theirs and before what they write.
+/// Makes writes to shared memory visible to load_box, store_box, add_box and to the tensor cores'
+/// own reads, and orders earlier reads of it before their reads and writes.
 RINGLAB_KERNEL_CODE void fence_async_proxy();
 
 // Matrix products of a warpgroup (wgmma, sm_90a).
@@ -141,8 +141,8 @@ RINGLAB_KERNEL_CODE void compute_before_waiting(float value);
 template <class Element, int N>
 RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], Operand a, Operand b, int channel,
                                        bool accumulate);
-/// The same with A (64, 16 channels) in registers, as four packed pairs in the order of an mma A
-/// fragment. N a multiple of 64.
+/// d (64, N) = or += A Bᵀ as before, but with A (64, 16 channels) in registers, as four packed
+/// pairs in the order of an mma A fragment. N a multiple of 64.
 template <class Element, int N>
 RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], const std::uint32_t (&a)[4], Operand b,
                                        int channel, bool accumulate);

@@ -40,13 +40,14 @@ class WaitName {
 };
 
 /// Describes a dense tensor (batch · heads, rows, channels) of 16-bit elements or f32, and boxes of
-/// `box_rows` rows by 64 channels, or 32 of f32 (128 bytes). A box lies in shared memory row after row, 128 bytes
-/// each, swizzled by 128 bytes; aligned to 1024 bytes. Made on the host: make_tensor_map().
+/// `box_rows` rows by 64 channels, or 32 of f32 (128 bytes). A box lies in shared memory row after
+/// row, 128 bytes each, swizzled by 128 bytes; aligned to 1024 bytes. make_tensor_map() makes it on
+/// the host.
 struct alignas(128) TensorMap {
   std::uint64_t opaque[16];  ///< a CUtensorMap
 };
 
-/// An operand's place: boxes of 64 channels as load_box leaves them, one after another,
+/// The place of an operand: boxes of 64 channels in the layout of load_box(), one after another,
 /// `box_rows` rows each (a multiple of 8). Points at the first of the operand's rows (a multiple of
 /// 8) in the first box.
 struct Operand {

@@ -7,8 +7,9 @@
 
 namespace ringlab::cuda {
 
-/// Empty when it is, else what was expected and found. Versions as CUDA gives them: 12040 for 12.4;
-/// a driver of 0 is none. Within a major version an older driver will do, as NVIDIA promises.
+/// Empty when the driver is new enough, else what was expected and found. Versions as CUDA gives
+/// them: 12040 for 12.4, 0 for no driver. Within a major version an older driver will do, as NVIDIA
+/// promises.
 std::optional<ErrorParts> driver_problem(int driver, int runtime);
 
 }  // namespace ringlab::cuda

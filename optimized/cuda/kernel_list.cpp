@@ -5,7 +5,7 @@
 namespace ringlab::cuda {
 namespace {
 
-/// Made by whoever is first to add one.
+/// The list, made when the first kernel is added.
 std::vector<const void*>& all_kernels() {
   static std::vector<const void*> all;
   return all;

@@ -5,10 +5,10 @@
 
 namespace ringlab::cuda {
 
-/// Adds a kernel. True, so that a constant can be made of it, which is before main() begins.
+/// Adds a kernel. Returns true, so that it can initialise a constant before main() begins.
 bool list_kernel(const void* kernel);
 
-/// All that were added.
+/// All kernels that were added.
 std::span<const void* const> listed_kernels();
 
 }  // namespace ringlab::cuda

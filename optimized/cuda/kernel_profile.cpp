@@ -15,20 +15,20 @@ NumericsProfile kernel_profile(DType dtype, std::int64_t blocks) {
                        .hint = "Other types have the kernels of the stages."});
   }
   NumericsProfile profile = carried_profile(dtype, blocks);
-  // Tensor cores cut where others round: every term of a sum may lose a whole ulp of the largest
-  // one (Fasi, Higham, Mikaitis, Pranesh 2021, "Numerical behavior of NVIDIA tensor cores").
+  // Tensor cores truncate instead of rounding: every term of a sum may lose a whole ulp of the
+  // largest (Fasi, Higham, Mikaitis, Pranesh 2021, "Numerical behavior of NVIDIA tensor cores").
   profile.u_accumulate = 0x1p-23;
   profile.exp_error = 0x1p-22;  // ex2.approx: 2 ulp
   profile.u_probability = info.unit_roundoff;
   profile.p_underflow = info.min_subnormal / 2;
-  profile.product_underflow = 0x1p-126;  // whether they flush is not written down
+  profile.product_underflow = 0x1p-126;  // NVIDIA does not say whether they flush subnormals
   return profile;
 }
 
 NumericsProfile hopper_profile(DType dtype, std::int64_t blocks) {
   NumericsProfile profile = kernel_profile(dtype, blocks);
-  // Exponents and logarithms are of numbers up to 8 (5.6 in natural units) away from those that the
-  // bounds speak of, with at most 5 roundings each: 5 · 5.6 < 32 units.
+  // Exponents and logarithms are of numbers up to 8 (5.6 in natural units) away from those of the
+  // bounds, with at most 5 roundings each: 5 · 5.6 < 32 units.
   profile.exp_error += 32 * profile.u_work;
   return profile;
 }

@@ -9,7 +9,7 @@
 namespace ringlab::cuda {
 
 /// The profile of the forward and backward kernels of this folder, for rows that meet at most
-/// `blocks` blocks of keys (those of all chunks counted, and one more per chunk for the state that
+/// `blocks` blocks of keys (counted over all chunks, and one more per chunk for the state that
 /// comes in).
 /// Usage error for a type that tensor cores do not take here.
 NumericsProfile kernel_profile(DType dtype, std::int64_t blocks);

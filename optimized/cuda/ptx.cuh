@@ -27,7 +27,7 @@ RINGLAB_KERNEL_CODE std::uint32_t address(const void* shared) {
 #ifdef RINGLAB_BOUNDED_WAITS
 inline constexpr std::uint32_t kSuspendNanoseconds = 10'000;
 inline constexpr int kMostPolls = 1 << 20;  // ten seconds where each sleeps as long as it may
-/// False when it woke for the time. "memory": what the phase ended with is not read before.
+/// False when the wait woke for the time. "memory": no read moves before the end of the phase.
 RINGLAB_KERNEL_CODE bool is_complete_soon(Barrier* barrier, int parity) {
   int complete = 0;
 #if __CUDA_ARCH__ >= 900

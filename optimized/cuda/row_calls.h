@@ -14,7 +14,7 @@ struct ClearStates {
   RunningState running;
 };
 
-/// Finished rows, out and lse, are merged into some rows of a running state: rows first … first +
+/// Merges finished rows, out and lse, into some rows of a running state: rows first … first +
 /// count - 1 of the `queries` of every head. An lse of -inf adds nothing, whatever out is.
 template <class Element>
 struct MergeRows {
@@ -28,8 +28,8 @@ struct MergeRows {
   RunningState running;          ///< of heads · queries rows
 };
 
-/// Rows are added to some rows of sums in f32: rows first … first + count - 1 of the `rows` of
-/// every head.
+/// Adds rows to some rows of sums in f32: rows first … first + count - 1 of the `rows` of every
+/// head.
 template <class Element>
 struct AddRows {
   std::int64_t heads = 0;  ///< of all batches
@@ -41,7 +41,7 @@ struct AddRows {
   float* to = nullptr;            ///< (heads, rows, channels)
 };
 
-/// A number for each of some rows of every head, as in AddRows, moved together.
+/// Packs numbers of some rows of every head, one each, rows as in AddRows.
 struct PackRows {
   std::int64_t heads = 0;
   std::int32_t rows = 0;
@@ -51,7 +51,8 @@ struct PackRows {
   float* to = nullptr;          ///< (heads, count)
 };
 
-/// A row that saw nothing becomes 0 and -inf; one whose sum is NaN becomes NaN.
+/// Finishes rows of a running state. A row that saw nothing becomes 0 and -inf; a row whose sum is
+/// NaN becomes NaN.
 template <class Element>
 struct FinishRows {
   std::int64_t rows = 0;

@@ -42,10 +42,10 @@ __global__ void __launch_bounds__(kRowThreads)
   scale_to_block(call);
 }
 
-/// Blocks go through more rows where there are more than fill any GPU.
+/// The most blocks, which fill any GPU; they go through more rows each where there are more.
 constexpr std::int64_t kMostBlocks = 16384;
 
-// A row is independent of its block, so results do not depend on how many blocks there are.
+// Rows do not depend on their block, so results do not depend on the number of blocks.
 LaunchPlan plan(const char* name, std::int64_t blocks, Stream stream) {
   return {.name = name,
           .blocks = std::min(blocks, kMostBlocks),

@@ -35,7 +35,7 @@ RINGLAB_KERNEL_CODE void clear_states_block(const ClearStates& call) {
 template <class Element>
 RINGLAB_KERNEL_CODE void finish_rows_block(const FinishRows<Element>& call) {
   for (std::int64_t row = first_row(); row < call.rows; row += row_step()) {
-    // Every lane reads it: all of them need the divisor.
+    // Every lane reads the state: all need the divisor.
     const SoftmaxState<float> state = call.running.states[row];
     if (lane_index() == 0) call.lse[row] = finished_lse(state.row_max, state.row_sum);
     const float divisor = finished_divisor(state.row_sum);
@@ -48,13 +48,13 @@ RINGLAB_KERNEL_CODE void finish_rows_block(const FinishRows<Element>& call) {
   }
 }
 
-/// One lane reads the state and tells the others, since it is the one that writes it.
+/// The value of lane 0, which alone reads the state, since it also writes it.
 RINGLAB_KERNEL_CODE float told_by_first_lane(float value) {
   return std::bit_cast<float>(shuffle(std::bit_cast<std::uint32_t>(value), 0));
 }
 
-/// The number among all `rows` of every head of the row-th of those that begin at `first`, `count`
-/// of each head.
+/// The number among all `rows` of every head of row `row`, counted among `count` rows of each head
+/// from `first` on.
 RINGLAB_KERNEL_CODE std::int64_t row_among_all(std::int64_t row, std::int32_t first,
                                                std::int32_t count, std::int32_t rows) {
   return row / count * rows + first + row % count;
@@ -66,8 +66,8 @@ RINGLAB_KERNEL_CODE void merge_rows_block(const MergeRows<Element>& call) {
   const std::int64_t rows = call.heads * call.count;
   for (std::int64_t row = first_row(); row < rows; row += row_step()) {
     const float lse = call.lse[row];
-    // A row that the other kernel saw nothing of changes nothing, -inf against -inf included. All
-    // lanes of the warp hold the same row, so they go on together.
+    // A row for which the other kernel saw nothing changes nothing, also -inf against -inf. All
+    // lanes of the warp have the same row, so they go on together.
     if (lse == kEmptyRowMax<float>) continue;
     const std::int64_t to = row_among_all(row, call.first, call.count, call.queries);
     SoftmaxState<float> state;
@@ -125,7 +125,7 @@ RINGLAB_KERNEL_CODE void delta_rows_block(const DeltaRows<Element>& call) {
       const auto dout = *reinterpret_cast<const ElementPair<Element>*>(call.dout + at);
       sum += widen(out.low) * widen(dout.low) + widen(out.high) * widen(dout.high);
     }
-    // A sum over lanes, in all of them.
+    // Gives all lanes the sum over the lanes.
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
     if (lane_index() == 0) call.delta[row] = sum;
   }

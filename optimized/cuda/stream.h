@@ -1,4 +1,4 @@
-// A CUDA stream to those who launch kernels but see no CUDA header.
+// A CUDA stream for code that launches kernels but sees no CUDA header.
 #pragma once
 
 struct CUstream_st;

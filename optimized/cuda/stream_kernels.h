@@ -7,10 +7,10 @@
 
 namespace ringlab::cuda {
 
-/// to += from, `count` numbers. Nothing is launched for none.
+/// to += from, `count` numbers. Nothing is launched for 0 numbers.
 void add_values(float* to, const float* from, std::int64_t count, Stream stream);
 
-/// The stream stands still for about so long, by the device's own clock.
+/// Makes the stream stand still for about so long, by the device's own clock.
 void spin(std::int64_t nanoseconds, Stream stream);
 
 }  // namespace ringlab::cuda

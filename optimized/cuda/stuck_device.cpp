@@ -14,7 +14,7 @@ namespace {
 
 using StuckClock = std::chrono::steady_clock;
 
-/// A pause so short that it adds little to what is measured.
+/// Pauses so shortly that it adds little to measured times.
 void pause_after(std::chrono::duration<double> elapsed) {
   constexpr double kShare = 1.0 / 256, kLongestSeconds = 1e-3, kShortestSeconds = 20e-6;
   const double pause_s = std::min(elapsed.count() * kShare, kLongestSeconds);

@@ -1,4 +1,4 @@
-// Work on devices that may not come to an end.
+// Waits for work on devices that may never end.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,16 @@
 
 namespace ringlab::cuda {
 
-/// Asks `has_ended` until it says so; false when it has not within `timeout_s` (infinity is
-/// allowed). At first it asks all the time, later every millisecond, so that asking adds little to
-/// what is measured.
+/// Calls `has_ended` until it returns true; false when it does not within `timeout_s` (infinity is
+/// allowed). It first asks all the time, later every millisecond, to add little to measured times.
 bool ends_within(double timeout_s, const std::function<bool()>& has_ended);
 
-/// DeviceStuck: `where` was to end within `timeout_s`, and `unended` did not. The first twelve of
-/// them are told.
+/// Throws DeviceStuck: `where` was to end within `timeout_s`, and `unended` did not. Its text names
+/// the first twelve of `unended`.
 [[noreturn]] void throw_stuck(const std::string& where, double timeout_s,
                               const std::vector<std::string>& unended);
 
-/// Keeps what a stuck device uses: to free it would wait for what does not end.
+/// Never frees memory that a stuck device uses: freeing it would wait for work that does not end.
 void keep_for_ever(std::shared_ptr<void> used);
 
 }  // namespace ringlab::cuda

@@ -42,7 +42,7 @@ class ChunkRows {
   }
 
   /// The first row that stands at `position` or after it.
-  /// The last run that begins at `position` or before; rows of it, or the first of the next run.
+  /// It is in the last run that begins at `position` or before, or the next run's first row.
   std::int32_t row_at(std::int64_t position) const {
     const auto later = std::upper_bound(  // the first run that begins after `position`
         runs_.begin(), runs_.end(), position,
@@ -51,7 +51,7 @@ class ChunkRows {
     const PositionRun& run = *(later - 1);
     const std::int64_t before = rows_before_[static_cast<std::size_t>(later - runs_.begin() - 1)];
     const std::int64_t into = (position - run.first) / run.stride;
-    // A position between two of a stride: the next row is the first that stands after it.
+    // For a position between two of a stride, the next row is the first that stands after it.
     const bool between = (position - run.first) % run.stride != 0;
     return static_cast<std::int32_t>(before + std::min(run.count, into + (between ? 1 : 0)));
   }
@@ -69,7 +69,7 @@ class ChunkRows {
   std::vector<std::int64_t> rows_before_;
 };
 
-// One spelling of empty, {0, 0}, so that kernels compare with nothing else.
+// Turns every empty range into {0, 0}, so that kernels compare with nothing else.
 KeyRange unless_empty(const KeyRange& range) {
   return range.last > range.first ? range : KeyRange{};
 }

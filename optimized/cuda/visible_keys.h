@@ -1,9 +1,8 @@
-// The step from masks and positions to what kernels on a device are given: intervals of a chunk's
-// rows.
+// The step from masks and positions to intervals of a chunk's rows, which kernels on devices take.
 //
 // Every mask but a bit matrix allows a query one interval of positions, and the positions of a
-// chunk increase from row to row in every layout: so what a query sees of a chunk is one interval
-// of rows, two integers, whatever the mask, the layout and the hop.
+// chunk increase from row to row in every layout: a query therefore sees one interval of a chunk's
+// rows, two integers, whatever the mask, the layout and the hop.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ namespace ringlab::cuda {
 std::vector<KeyRange> visible_rows(const Mask& mask, const Positions& queries,
                                    const Positions& keys);
 
-/// True when visible_rows() takes them: each position is greater than the one before.
+/// True when each position is greater than the one before, as visible_rows() needs.
 bool positions_increase(const Positions& keys);
 
 /// The rows that each tile of `tile_queries` queries (the last one may hold fewer) sees together.

@@ -31,16 +31,15 @@
 namespace ringlab {
 namespace {
 
-/// The address sanitizer surrounds every variable with poison: frames there are several times as
-/// large.
+/// Stacks are larger with the address sanitizer, which surrounds every variable with poison.
 #ifdef RINGLAB_ADDRESS_SANITIZER
 constexpr std::size_t kTimes = 4;
 #else
 constexpr std::size_t kTimes = 1;
 #endif
 
-/// Called before a switch to the stack that ends at `bottom`; `fake_stack` null: this one is left
-/// for good.
+/// Called before a switch to the stack that ends at `bottom`; with a null `fake_stack` this stack
+/// is left for good.
 void leave_stack([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom,
                  [[maybe_unused]] std::size_t bytes) {
 #ifdef RINGLAB_ADDRESS_SANITIZER

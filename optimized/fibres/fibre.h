@@ -10,7 +10,7 @@
 namespace ringlab {
 
 /// Stacks of one size, with guard pages, that the fibres of one thread use one after the other.
-/// Copies share them. Kept from one use to the next: pages that were touched once cost nothing
+/// Copies share them. Stacks are kept from one use to the next, because touched pages cost nothing
 /// again.
 class Stacks {
  public:
@@ -27,7 +27,8 @@ Stacks make_stacks(std::size_t bytes);
 
 /// A body with a stack, resumed and suspended on one operating system thread. Must have ended when
 /// it is destroyed, or never been resumed. The body must not throw, and must not suspend while it
-/// handles an exception: what a thread knows of the exceptions it handles would be another fibre's.
+/// handles an exception: exceptions in handling belong to the thread, and would mix with those of
+/// another fibre.
 class Fibre {
  public:
   Fibre(Stacks& stacks, std::function<void()> body);

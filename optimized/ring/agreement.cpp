@@ -17,10 +17,10 @@ namespace ringlab::ring {
 namespace {
 
 constexpr int kTextTag = kAgreementTags - 1;  // the rounds take one tag each, from 0
-// To be raised with whatever older builds would misread: headers, tags, order of messages.
+// To be raised with every change that older builds would misread: headers, tags, order of messages.
 constexpr std::uint32_t kMessageVersion = 3;
 
-/// The smallest and the largest hash heard of.
+/// A message of all_say(): the smallest and the largest hash that its sender knows.
 struct Opinion {
   std::uint32_t version = kMessageVersion;
   std::uint32_t sum = 0;  ///< checksum of all the rest
@@ -42,8 +42,8 @@ std::uint32_t sum_of(Opinion opinion) {
   return static_cast<std::uint32_t>(checksum(std::as_bytes(std::span(&opinion, 1))));
 }
 
-/// The name of the layout, which with the tokens and the ranks says all of it, or whose tokens are
-/// whose.
+/// The name of the layout, which with the numbers of tokens and ranks defines it, or the tokens of
+/// every rank.
 std::string layout_text(const RunOptions& options, const std::optional<Layout>& given) {
   if (!given) return word_of(run_option("layout"), options);
   std::string text;
@@ -58,7 +58,7 @@ std::string layout_text(const RunOptions& options, const std::optional<Layout>& 
   return text;
 }
 
-// Checksums of the bits: in its own text a matrix is the name of a file, which may differ.
+// Checksums of the bits: the text of a mask names the file of a matrix, whose contents may differ.
 std::string bits_text(const Mask& mask) {
   std::string text;
   for (const MaskTerm& term : mask.terms()) {
@@ -68,13 +68,13 @@ std::string bits_text(const Mask& mask) {
   return text;
 }
 
-/// The values of all options that set a field of RunOptions, but those that may differ: they change
-/// no bit of the result and no message.
+/// Adds the values of all options that set a field of RunOptions, except options that may differ
+/// because they change no bit of the result and no message.
 void add_options(const RunOptions& options, Facts& facts) {
   for (const RunOption& option : run_options()) {
-    // A layout has a fact of its own, which also covers one that is given by its tokens.
+    // Layouts have facts of their own, which also cover those that are given by their tokens.
     if (option.word == "threads" || option.word == "timeout" || option.word == "layout") continue;
-    // By the type of the field that the option sets, so an option that is new needs no line here.
+    // Formats by the type of the field that the option sets: a new option needs no line here.
     std::visit(
         [&]<class Field>(const Field& field) {
           if constexpr (std::is_same_v<Field, double RunOptions::*>) {
@@ -119,7 +119,7 @@ std::vector<Group> groups_of(const std::string& name, const std::vector<Facts>& 
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     const auto fact = std::ranges::find(of_ranks[rank], name, &Fact::name);
     const std::string value = fact == of_ranks[rank].end() ? "not given" : fact->value;
-    // Not "equal by accident": a rank that was never given the fact is in a group of its own.
+    // A rank without the fact has the value "not given", and so is in another group.
     auto group = std::ranges::find(groups, value, &Group::value);
     if (group == groups.end()) group = groups.insert(group, {value, {}});
     group->ranks.push_back(rank);
@@ -127,7 +127,7 @@ std::vector<Group> groups_of(const std::string& name, const std::vector<Facts>& 
   return groups;
 }
 
-/// Long values differ in their middle, too: their hashes show it.
+/// A value as errors show it: a long one is cut, with its hash, as it may differ after the cut.
 std::string shown(const std::string& value) {
   constexpr std::size_t kMost = 80, kStart = 50;
   if (value.size() <= kMost) return value;
@@ -171,13 +171,13 @@ int odd_one_out(const std::vector<Group>& groups, std::size_t ranks) {
   return is_clear ? static_cast<int>(alone->ranks.front()) : -1;
 }
 
-/// All that differs. The suspect is the same rank's in all of it, or nobody.
+/// All facts that differ. The suspect is the one rank that is alone in all of them, or nobody.
 Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
   constexpr int kMostNamed = 6;
   Disagreement found;
   int differing = 0;
   std::vector<std::string> seen;
-  // Over all ranks, as one may have facts that others have not (an older version, say).
+  // Goes over all ranks, as one may have facts that others lack (with an older version, say).
   for (const Facts& facts : of_ranks) {
     for (const auto& [name, value] : facts) {
       if (std::ranges::find(seen, name) != seen.end()) continue;
@@ -202,13 +202,13 @@ Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
     of_ranks.push_back(unpacked(text));
   }
   const Disagreement found = disagreement_of(of_ranks);
-  // The wording of rank 0, so that all ranks print the same sentence and blame the same rank.
+  // All ranks take rank 0's text, so that they print the same sentence and blame the same rank.
   const std::string told =
       text_of_first(std::to_string(found.suspect) + " " + found.text, kTextTag, network);
-  // Nobody ends before all have heard it: who still waits would hear of that end, and blame it.
+  // No rank ends before all have the text: a rank that still waits would blame the rank that ended.
   try {
     all_say(told, network);
-  } catch (const Error&) {  // what there is to say is known
+  } catch (const Error&) {  // the disagreement is thrown below
   }
   const std::size_t space = told.find(' ');
   throw RankError({.rank = network.rank(),
@@ -251,7 +251,7 @@ bool all_say(const std::string& text, Communicator& network) {
   int tag = 0;
   for (int distance = 1; distance < ranks; distance *= 2, ++tag) {
     // A copy: `opinion` changes below while the send of this round may
-    // still read what it was given.
+    // still read its buffer.
     Opinion mine = opinion;
     mine.sum = sum_of(mine);
     Opinion heard;
@@ -268,7 +268,7 @@ bool all_say(const std::string& text, Communicator& network) {
                        .operation = "hear from rank " + std::to_string(from) + " what it computes",
                        .reason = "a damaged message (its checksum does not match)"});
     }
-    // A peer of another version makes the interval as wide as can be, and that spreads like a hash.
+    // A peer of another version widens the interval to all hashes, which spreads as a hash does.
     const bool speaks_alike = heard.version == kMessageVersion;
     opinion.least = speaks_alike ? std::min(opinion.least, heard.least) : 0;
     opinion.most = speaks_alike ? std::max(opinion.most, heard.most) : ~std::uint64_t{0};

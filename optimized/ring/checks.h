@@ -5,13 +5,13 @@
 
 namespace ringlab::ring {
 
-/// Throws for a problem or options that make no sense, whatever and wherever the ranks are.
+/// Throws for a problem or options that are not valid, whatever the place of the ranks.
 void check_run(const Problem& problem, const RunOptions& options);
 
 /// Usage error unless `elements` is the problem's dtype.
 void check_dtype(DType elements, DType wanted);
 
-/// `ends` whose source throws an input error for rows that do not fit the problem.
+/// `ends`, with a source that throws an input error for rows that do not fit the problem.
 template <class Element>
 Ends<Element> checked_ends(const Problem& problem, const Ends<Element>& ends);
 

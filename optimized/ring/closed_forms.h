@@ -1,4 +1,4 @@
-// Closed forms: what a run of the engine moves, holds, computes and promises, known before it.
+// Closed forms of a run of the engine, known before it: traffic, memory, work and accuracy.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int 
 /// Costs of all ranks, in little more time than of one.
 std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
                                       Pass last_pass);
-/// Costs of all ranks where need_matrix() of the problem's mask and these layouts is known: it
-/// takes most of the time.
+/// Costs of all ranks for a known need_matrix() of the problem's mask and layouts, which would take
+/// most of the time.
 std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
                                       const NeedMatrix& need, Pass last_pass);
 

@@ -1,4 +1,4 @@
-// Rows of a rank without gaps, as kernels and transports want them.
+// Rows of a rank without gaps, as kernels and transports need them.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace ringlab::ring {
 
-/// The same tensor with a rank's tokens only.
+/// The extents of a tensor with another number of tokens, those of a rank.
 inline Extents with_tokens(Extents extents, std::int64_t tokens) {
   extents.tokens = tokens;
   return extents;
 }
 
-/// Row-major without gaps; strides over at most one element do not count.
+/// True for row-major tensors without gaps; strides over at most one element do not count.
 template <class T>
 bool is_dense(const TensorView<T>& view) {
   const Extents& e = view.extents;

@@ -75,7 +75,7 @@ RunSummary run_on_streams(const CheckedRun<Element>&, AttentionOf) {
 constexpr bool kHasNccl = true;
 std::string nccl_text() { return nccl::require_nccl(); }
 
-/// Kernels of one rank, and what they are called.
+/// Kernels of one rank, and their description.
 template <class Element>
 struct RankKernels {
   DeviceKernels<Element> kernels;
@@ -152,7 +152,7 @@ void check_gradients(AttentionOf attention, const CheckedRun<Element>& run,
   check_on_cudnn(run.problem, run.options, Pass::backward);
 }
 
-/// Calls `body` with the run in the type of its elements, which is one that kernels take.
+/// Calls `body` with the run in the type of its elements, f16 or bf16.
 template <class Body>
 RunSummary with_kernel_type(const AnyRun& any, const Body& body) {
   return std::visit(
@@ -167,7 +167,7 @@ RunSummary with_kernel_type(const AnyRun& any, const Body& body) {
       any);
 }
 
-/// The run of `padded`, the problem with channels as kernels take them, whose rows `source` gives.
+/// The run of `padded`, the problem with padded channels; `source` gives its rows.
 template <class Element, class Source>
 CheckedRun<Element> padded_run(const CheckedRun<Element>& run, const Problem& padded,
                                Source source) {
@@ -240,7 +240,7 @@ NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& 
   for (int owner = 0; owner < options.ranks; ++owner) {
     blocks += cuda::most_blocks_met(keys.positions(owner).size());
   }
-  // The portable kernels keep what the Hopper kernel promises, and more.
+  // The portable kernels are at least as accurate as the Hopper kernel promises.
   return cuda::hopper_profile(problem.dtype, blocks);
 }
 

@@ -14,7 +14,7 @@
 
 namespace ringlab::ring {
 
-/// A rank, and which tokens of the whole its rows are.
+/// A rank, and the tokens of the whole sequence that its rows are.
 struct RankTokens {
   int rank = 0;
   const Positions& queries;
@@ -23,7 +23,7 @@ struct RankTokens {
 
 /// One rank's rows, in the order of its layouts: q and dout (batch, q_heads, its queries,
 /// channels), k and v (batch, kv_heads, its keys, channels). Dense views are read, and sent, where
-/// they lie; others are packed first.
+/// they lie; other views are packed first.
 template <class Element>
 struct RankRows {
   TensorView<const Element> q, k, v;
@@ -37,7 +37,7 @@ struct RankGradients {
 };
 
 /// One rank's results, in the extents of its rows. lse (batch, q_heads, its queries, 1) is in
-/// natural units; of rows that see nothing their sink, or -inf.
+/// natural units; for rows that see nothing it is their sink, or -inf.
 template <class Element>
 struct RankResult {
   Tensor<Element> out;

@@ -31,26 +31,26 @@ namespace ringlab::ring {
 /// Peak memory of a rank: q, k, v, out, lse of its own rows + the running state (v_dim + 2 per row
 /// and head) + slots · (K + V of the largest chunk it visits); see closed_forms.h, docs/cluster.md.
 ///
-/// Errors: usage for options that make no sense together, for Ends of another type than
-/// problem.dtype, and for what ranks of the place cannot do; input for tensors that do not fit the
-/// problem; environment (RankError) when a rank fails; outputs are lost then, never partial.
-/// Exhausted memory is an environment error that names the rank, if it was a rank's; std::bad_alloc
-/// only when there is no memory left for that error either.
+/// Errors: usage for options that contradict each other, for Ends of another type than
+/// problem.dtype, and for runs that ranks of the place cannot do; input for tensors that do not fit
+/// the problem; environment (RankError) when a rank fails; outputs are lost then, never partial.
+/// Exhausted memory is an environment error that names the rank, if a rank ran out of it;
+/// std::bad_alloc only when there is no memory left for that error either.
 class Engine {
  public:
   Engine() = default;
-  /// Parts of ranks on processors are exchanged, or listened to.
+  /// `parts` exchanges parts of ranks on processors, or listens to them.
   explicit Engine(EngineParts parts) : parts_(std::move(parts)) {}
 
-  /// The ranks' rows: double, float, Half or BFloat16.
+  /// Runs on the ranks' rows: double, float, Half or BFloat16.
   template <class Element>
   RunSummary run(const Problem& problem, const RunOptions& options, const Ends<Element>& ends,
                  const Place& place = InProcess()) const;
-  /// Whole tensors, with values of the problem's dtype: others are rounded to it. The results too.
+  /// Runs on whole tensors and returns whole results; values are rounded to the problem's dtype.
   RunResult run(const AttentionInput& input, const RunOptions& options,
                 const Place& place = InProcess()) const;
-  /// The rows of the one rank that runs here, whose values are representable in problem.dtype; the
-  /// results are those of its rows.
+  /// Runs on the rows of the one rank that runs here, whose values are representable in
+  /// problem.dtype; returns the results of its rows.
   RunResult run(const Problem& problem, const RunOptions& options, const RankRows<double>& rows,
                 const Place& place) const;
 

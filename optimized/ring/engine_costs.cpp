@@ -18,7 +18,7 @@ struct Moved {
   std::int64_t messages = 0;
 };
 
-/// Figures of one rank that all formulas are made of.
+/// Sizes of one rank that all formulas use.
 struct RankSizes {
   std::int64_t rows = 0;         ///< batch · q_heads · own queries
   std::int64_t own_tokens = 0;   ///< keys of its chunk
@@ -64,7 +64,7 @@ class Formulas {
   Formulas(const Whole& whole, int rank) : problem_(whole.problem), options_(whole.options) {
     const Shape& s = problem_.shape;
     sizes_.rows = s.batch * s.q_heads * whole.queries.positions(rank).size();
-    // The largest chunk is that of this rank's visits only: slots are as long as what comes to it.
+    // The largest chunk that this rank visits: its slots are as long as that.
     for (int owner = 0; owner < options_.ranks; ++owner) {
       const std::int64_t tokens = whole.tokens[static_cast<std::size_t>(owner)];
       if (owner == rank) {
@@ -76,12 +76,12 @@ class Formulas {
   }
 
   void add_traffic(const ChunkTraffic& kv, const ChunkTraffic& gradients, Moved& moved) const {
-    // Each transfer with bytes or none has its header: chunks count, not tokens.
+    // Every transfer has a header, even an empty one: chunks count, not tokens.
     moved.messages += kMessagesPerTransfer * (kv.chunks + gradients.chunks);
     moved.bytes += (kv.chunks + gradients.chunks) * header_bytes(options_.ranks) +
                    kv.tokens * wire_bytes_of(1) + gradients.tokens * gradient_bytes_of(1);
   }
-  // The own chunk as it is sent, in whatever buffer, and slots for visitors: K and V alone.
+  // K and V only: the own chunk as it is sent, in whatever buffer, and slots for visitors.
   std::int64_t held_kv(const RankCosts& costs) const {
     return wire_bytes_of(sizes_.own_tokens) + costs.slots * wire_bytes_of(sizes_.most_tokens);
   }
@@ -103,8 +103,8 @@ class Formulas {
   std::int64_t gradients(const RankCosts& costs) const {
     const std::int64_t dq =
         sizes_.rows * problem_.shape.head_dim * accumulator_bytes(problem_.dtype);
-    // The first gradient slots hold sums under way, as long as any visitor; the rest hold sums that
-    // come home, and with the own sum they are as long as the own chunk.
+    // The first gradient slots hold sums under way, as long as any visitor; the other slots hold
+    // sums that come home: they and the own sum are as long as the own chunk.
     const int travelling = std::min(costs.gradient_slots, kFirstHomeSum);
     const int home = 1 + std::max(0, costs.gradient_slots - kFirstHomeSum);
     return dq + travelling * gradient_bytes_of(sizes_.most_tokens) +
@@ -130,7 +130,7 @@ EngineCosts rank_costs(const Whole& whole, int rank, const RankCosts& forward,
                        const RankCosts* backward) {
   const Formulas formulas(whole, rank);
   const int rounds = agreement_messages(whole.options.ranks);
-  // The agreement: as many messages one way as the other, before the first pass.
+  // Messages of the agreement before the first pass, as many sent as received.
   Moved sent{rounds * kAgreementBytes, rounds}, received = sent;
   EngineCosts costs;
   const std::int64_t saved = backward ? formulas.saved_rows() : 0;

@@ -15,7 +15,7 @@
 namespace ringlab::ring {
 
 struct EngineParts {
-  /// Shared by the ranks of one process; each makes its own unless set.
+  /// The plan that ranks of one process share; each rank makes its own unless set.
   std::shared_ptr<const SchedulePlan> plan = {};
   /// Makes the schedules that are executed, in place of the plan's programs.
   std::function<Schedule(const ScheduleSpec&, const NeedMatrix&, Pass)> make_schedule = {};

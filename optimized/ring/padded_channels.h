@@ -1,5 +1,5 @@
-// Channels as kernels on devices count them, in eights: what is missing is filled with zeros, which
-// change neither a score nor a gradient, and is cut off again.
+// Channels padded to multiples of 8 for kernels on devices: padding is zeros, which change neither
+// a score nor a gradient, and is cut off results.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace ringlab::ring {
 
 inline std::int64_t in_eights(std::int64_t channels) { return (channels + 7) / 8 * 8; }
 
-/// The scale, which is given and not derived from head_dim, stays.
+/// The problem with padded channels; its scale, which does not depend on head_dim, stays.
 inline Problem with_padded_channels(Problem problem) {
   problem.shape.head_dim = in_eights(problem.shape.head_dim);
   problem.shape.v_dim = in_eights(problem.shape.v_dim);
@@ -32,7 +32,7 @@ Tensor<Element> with_channels(const TensorView<const Element>& from, std::int64_
   return to;
 }
 
-/// Ends of with_padded_channels(problem) for one who gives and wants tensors of the problem.
+/// Ends of with_padded_channels(problem) for callers with tensors of the problem itself.
 template <class Element>
 Ends<Element> padded_ends(const Shape& shape, const Ends<Element>& ends) {
   if (shape.head_dim % 8 == 0 && shape.v_dim % 8 == 0) return ends;

@@ -31,8 +31,8 @@ class Place {
 };
 
 /// options.ranks ranks inside this process, on its processors: threads, or simulated, as
-/// options.transport says. Nobody holds the whole of any tensor: each rank holds its rows, and
-/// besides them what engine_costs() says.
+/// options.transport says. No rank holds the whole of any tensor: each holds its rows, and beside
+/// them the memory of engine_costs().
 class InProcess final : public Place {
  public:
   void check(const Problem& problem, const RunOptions& options) const override;
@@ -40,7 +40,7 @@ class InProcess final : public Place {
 };
 
 /// One rank of `network`, which is a thread or, as with MPI, a process of its own. All ranks run
-/// the same problem and options; that they do is agreed on before any data moves.
+/// the same problem and options, which the agreement checks before any data moves.
 class OneRank final : public Place {
  public:
   explicit OneRank(Communicator& network) : network_(network) {}

@@ -1,4 +1,4 @@
-// Ranks that are processes, as each of them sees the others.
+// A job of ranks that are processes, as one rank sees it.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 namespace ringlab::ring {
 
 struct ProcessJob {
-  Communicator& network;  ///< connects the ranks; carries what they say besides data
-  /// Asked while the device works: throws when another rank has failed. May be empty.
+  Communicator& network;  ///< connects the ranks; carries all their messages but data
+  /// Called while the device works: throws when another rank has failed. May be empty.
   std::function<void(const std::string& operation)> check_others = {};
 };
 

@@ -1,4 +1,4 @@
-// Tensors that one owner has whole, as doubles: ranks take their rows of them and put them back.
+// Whole tensors of one owner, as doubles: ranks take their rows of them and put results back.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ RankRows<Element> own_rows(const AttentionInput& input, const RankTokens& tokens
                              shard_of<Element>(input.v, tokens.keys), std::move(dout));
 }
 
-/// Input error when the tensors do not fit the problem; else room for its results.
+/// Room for the results; input error when the tensors do not fit the problem.
 inline RunResult empty_result(const AttentionInput& input) {
   const Shape& shape = input.problem.shape;
   check_problem(input.problem);
@@ -39,7 +39,7 @@ inline RunResult empty_result(const AttentionInput& input) {
   return result;
 }
 
-/// Ranks write different tokens, so they need not wait for one another.
+/// Writes a rank's results; ranks write different tokens, so they need not wait for one another.
 template <class Element>
 void put_in_place(const RankResult<Element>& mine, const RankTokens& tokens, RunResult& result) {
   unshard(mine.out, tokens.queries, result.output.out);
@@ -50,7 +50,7 @@ void put_in_place(const RankResult<Element>& mine, const RankTokens& tokens, Run
   unshard(mine.gradients->dv, tokens.keys, result.gradients->dv);
 }
 
-/// Ends of a run of `input`, whose results go to `result`; both must outlive them.
+/// Ends of a run of `input`, whose results go to `result`; both must outlive the ends.
 template <class Element>
 Ends<Element> whole_ends(const AttentionInput& input, RunResult& result) {
   return {.source = [&input](const RankTokens& tokens) { return own_rows<Element>(input, tokens); },

@@ -1,4 +1,4 @@
-// Ends in the type that is computed in, for one who gives and wants doubles.
+// Ends in the type of the computation, for callers with doubles.
 #pragma once
 
 #include <type_traits>

@@ -34,15 +34,15 @@ class Worker {
         channels_{block.q.extents.channels, block.v.extents.channels, products},
         keys_(block.tiles.keys, channels_.head_dim, products),
         values_(block.tiles.keys, channels_.v_dim, Apart::not_finite, products),
-        // As many pairs of keys as are summed together: what is missing is hidden.
+        // Room for whole groups of pairs that are summed together; rows without a key are hidden.
         scores_(aligned_array<float>(2 * products.pairs_of(block.tiles.keys) * kWidth)),
         lanes_(aligned_array<float>(2 * kWidth)) {
     const std::int64_t tiles = rows_of(block, products) / kWidth;
     for (std::int64_t i = 0; i < tiles; ++i) tiles_.emplace_back(channels_);
   }
 
-  /// Rows that the tiles of a worker hold: more than wished for if that leaves every thread enough
-  /// to do, because blocks are dear to load when the products are this fast.
+  /// Rows that the tiles of a worker hold: more than block.tiles.queries if every thread still has
+  /// enough to do, because loading blocks costs much when the products are this fast.
   static std::int64_t rows_of(const Block<BFloat16>& block, const Products& products) {
     const Extents& q = block.q.extents;
     const std::int64_t wished = products.groups * block.tiles.queries;
@@ -55,7 +55,7 @@ class Worker {
   void run(std::int64_t head, const RowRange& group, SoftmaxState<float>* states, float* accs) {
     const Multiplying here(channels_.products);
     const std::int64_t first = group.first, count = group.last - group.first;
-    // Both (batch, heads, tokens, channels).
+    // Extents (batch, heads, tokens, channels) of queries and keys.
     const Extents &q = block_.q.extents, &k = block_.k.extents;
     // Query heads of one K/V head lie side by side, so the quotient is the
     // row of (batch, kv_heads).
@@ -80,7 +80,7 @@ class Worker {
 
  private:
   /// `start`: row of K and V where the head begins.
-  /// Runs in the order of memory: the sums of a row have one order whatever the tiles are.
+  /// Takes runs in the order of memory: the sums of a row have one order whatever the tiles are.
   void take_in_runs(std::int64_t start) {
     for (const PositionRun& run : block_.keys.runs()) {
       for (std::size_t i = 0; i < used_; ++i) tiles_[i].sight().look_at(run);
@@ -153,22 +153,22 @@ class Worker {
                               .count = count,
                               .scores = scores,
                               .tops = tops()});
-    // In this order: what was lost is added before scores are hidden, and maxima are taken last.
+    // Lost products are added before scores are hidden, and maxima are taken last.
     if (queries.has_subnormals()) queries.add_subnormal_rows(keys_.raw(skipped), count, scores);
     if (keys_.has_subnormals()) queries.add_subnormal_keys(keys_.raw(skipped), count, scores);
     const RowRange& all = tile.sight().view().all;
-    // Part of the rows is unseen by some lane; `all` is what every lane sees.
+    // True when some lane does not see all rows of `part`; every lane sees the rows of `all`.
     const bool partial = part.first < all.first || part.last > all.last;
     if (partial) hide_unseen(tile.sight().bounds(), part.first, count, scores);
     if (block_.mask.has_bits()) hide_bits(tile, run, part);
-    // score() found the maxima of scores as they were before any of this changed them.
+    // Maxima from score() are of scores before they were changed here, and are found again.
     if (partial || queries.has_subnormals() || keys_.has_subnormals() || block_.mask.has_bits()) {
       find_tops(scores, count, tops());
     }
   }
 
-  /// Asks a bit matrix about every pair.
-  /// Positions and not rows: the bits of a matrix are asked for global positions.
+  /// Hides the pairs that a bit matrix does not allow.
+  /// The bits of a matrix are asked for by global positions, not by rows.
   void hide_bits(const PairedQueries& tile, const PositionRun& run, const RowRange& part) {
     for (std::int64_t row = part.first; row < part.last; ++row) {
       const std::int64_t key = run.first + row * run.stride;

@@ -1,5 +1,5 @@
 // Compiled for processors with AVX512_BF16, like bf16_dot_tile.cpp, and with intrinsics. The
-// instructions of AMX are written out: compilers want numbers of registers where they are read.
+// instructions of AMX are inline assembly: intrinsics take numbers of registers as literals only.
 #include "optimized/cpu/bf16/bf16_dot_amx.h"
 
 #include <cpuid.h>
@@ -13,7 +13,7 @@
 namespace ringlab::cpu::bf16_dot {
 namespace {
 
-/// The registers of this thread.
+/// Tiles of bf16_dot_amx_tiles-inl.h in the AMX registers of this thread.
 struct AmxTiles {
   template <int r>
   void load(const void* from, std::int64_t stride) {
@@ -58,7 +58,7 @@ bool has_amx_bf16() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kBf16) && (d & kTile);
 }
 
-/// Registers of 8 KiB are given to a process that asks for them.
+/// Asks the system for the 8 KiB of tile registers, which a process has only after asking.
 bool may_use_tiles() {
 #ifdef __linux__
   constexpr long kAskForState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM

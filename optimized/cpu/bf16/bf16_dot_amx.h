@@ -1,9 +1,10 @@
 // The products of the bf16 kernels in AMX: registers of 16 rows of 64 bytes that are multiplied whole.
 //
-// TDPBF16PS adds to each number of a matrix C, 16 × 16 in f32, the sum of 16 pairs: those with the
-// even halves and those with the odd halves each in a chain of fused multiply-adds from zero, then
-// both together, then that to C. As VDPBF16PS it rounds to nearest even, reads subnormal operands as
-// zero and writes subnormal results as zero (Intel's manual; bf16_dot_amx_test.cpp compares).
+// TDPBF16PS adds to each number of a matrix C, 16 × 16 in f32, the sum of 16 pairs: products of the
+// even halves and products of the odd halves are each a chain of fused multiply-adds from zero, the
+// two sums are added, and their sum is added to C. As VDPBF16PS it rounds to nearest even, reads
+// subnormal operands as zero and writes subnormal results as zero (Intel's manual;
+// bf16_dot_amx_test.cpp compares).
 #pragma once
 
 #include "optimized/cpu/bf16/bf16_dot_products.h"

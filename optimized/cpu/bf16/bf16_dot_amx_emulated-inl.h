@@ -1,5 +1,5 @@
-// The eight registers of AMX, emulated: what bf16_dot_amx.h says of TDPBF16PS, number by number. For
-// tests and planted mistakes, on any processor.
+// The eight registers of AMX, emulated: TDPBF16PS as bf16_dot_amx.h describes it, number by number.
+// For tests and planted mistakes, on any processor.
 #pragma once
 
 #include <array>
@@ -51,12 +51,12 @@ class EmulatedTiles {
   }
 
  private:
-  /// A zero with the sign where the number is subnormal; in bits, for vectors.
+  /// x, or a zero of its sign where x is subnormal; by bits, so that the compiler can use vectors.
   static float flushed(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : x;
   }
-  /// bf16 in the high half.
+  /// The bf16 number in the high half of `bits`, as f32.
   static float number(std::uint32_t bits) {
     return flushed(std::bit_cast<float>(bits & 0xffff0000u));
   }

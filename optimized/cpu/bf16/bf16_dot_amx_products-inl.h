@@ -1,5 +1,5 @@
-// The products of the bf16 kernels in matrices, with what vectors do beside them: for processors
-// with AVX512_BF16, and any Tiles (bf16_dot_amx_tiles-inl.h).
+// The products of the bf16 kernels in matrices, with the work of vectors beside them: for
+// processors with AVX512_BF16, and any Tiles (bf16_dot_amx_tiles-inl.h).
 #pragma once
 
 #include <immintrin.h>
@@ -37,7 +37,7 @@ void score_with_tops(const Scoring& job) {
   RunningTops tops;
   for (std::int64_t row = 0; row < job.count; row += kSide) {
     score_side(tiles, job, row);
-    // The scores before these, which are still on their way to memory.
+    // Takes in the rows before: scores that were just stored are still on their way to memory.
     if (job.tops && row > 0) tops.take_in(job, row - kSide);
   }
   if (!job.tops) return;
@@ -45,7 +45,7 @@ void score_with_tops(const Scoring& job) {
   tops.store(job.tops);
 }
 
-/// Pairs of rows become columns: (panel of 16 channels, 16 pairs, channel, pair).
+/// Turns pairs of rows into columns: (panel of 16 channels, 16 pairs, channel, pair).
 inline bool pack_matrices(const Packing& job) {
   const __m512i magnitude = _mm512_set1_epi16(0x7fff);
   __m512i largest = _mm512_setzero_si512();

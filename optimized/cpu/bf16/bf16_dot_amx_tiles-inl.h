@@ -29,7 +29,7 @@ inline void add_products(Tiles& tiles, const void* matrix, std::int64_t stride,
   tiles.template load<6>(lanes + 2 * kSide, kLaneBytes);
   tiles.template dot<2, 3, 6>();
 }
-/// Stores those sums: (kSide, lanes).
+/// Stores registers 0 to 2, the sums of all lanes: (kSide, lanes).
 template <class Tiles>
 inline void store_sums(Tiles& tiles, float* to) {
   tiles.template store<0>(to, kLaneBytes);
@@ -37,7 +37,7 @@ inline void store_sums(Tiles& tiles, float* to) {
   tiles.template store<2>(to + 2 * kSide, kLaneBytes);
 }
 
-/// Scores of kSide keys from row `row` on; those after the last are of zeros.
+/// Scores of kSide keys from row `row` on; rows after the last key are zeros.
 template <class Tiles>
 inline void score_side(Tiles& tiles, const Scoring& job, std::int64_t row) {
   tiles.template zero<0>();
@@ -70,7 +70,7 @@ void add_weighted_in_tiles(Tiles& tiles, const Adding& job) {
     tiles.template load<0>(acc, kLaneBytes);
     tiles.template load<1>(acc + kSide, kLaneBytes);
     tiles.template load<2>(acc + 2 * kSide, kLaneBytes);
-    // One panel ahead: what was stored just now is slow to read.
+    // Rescales one panel ahead, because sums that were just stored are slow to read.
     if (job.keep && panel + 1 < job.panels) keep_panel(job.keep, acc + kSide * kWidth);
     const std::uint32_t* values = job.values + panel * job.panel_stride;
     const std::uint32_t* weights = job.weights;

@@ -24,7 +24,7 @@ struct PairedBackwardJob {
   std::vector<std::int64_t> positions;  ///< of the queries
 };
 
-/// A worker of share_out_slices(): nobody else adds to dK and dV of its slice meanwhile.
+/// A worker of share_out_slices(): no other worker adds to dK and dV of its slice meanwhile.
 class PairedBackwardWorker {
  public:
   explicit PairedBackwardWorker(const PairedBackwardJob& job)
@@ -55,7 +55,7 @@ class PairedBackwardWorker {
     take_in_queries(head, rows);
     const PositionRun* seen = nullptr;
     for (const KeyRows& keys : slice) {
-      // Looked at once per run, not once per piece of it.
+      // Tiles turn to a run once, not once per piece of it.
       const PositionRun& run = block_.keys.runs()[keys.run];
       for (std::size_t i = 0; &run != seen && i < used_; ++i) tiles_[i].sight().look_at(run);
       seen = &run;
@@ -72,7 +72,8 @@ class PairedBackwardWorker {
 
  private:
   static std::int64_t tile_count(const Block<BFloat16>& block) {
-    // Two tiles are three matrices of queries: so no sum depends on where a group begins.
+    // Groups are whole pairs of tiles, which are three matrices of queries: no sum depends on where
+    // a group begins.
     const std::int64_t held = std::min(block.tiles.queries, block.q.extents.tokens);
     return std::max<std::int64_t>(2, (held + 2 * kWidth - 1) / (2 * kWidth) * 2);
   }
@@ -87,7 +88,7 @@ class PairedBackwardWorker {
     douts_.load(dout, count);
     used_ = static_cast<std::size_t>((count + kWidth - 1) / kWidth);
     for (std::size_t i = 0; i < used_; ++i) {
-      // The same rows twice: with a lane each for S and dP, as panels for the sums of dK and dV.
+      // Loads the rows twice: with a lane each for S and dP, as panels for the sums of dK and dV.
       const std::int64_t row = static_cast<std::int64_t>(i) * kWidth;
       tiles_[i].load({.q = q + row * channels_.head_dim,
                       .dout = dout + row * channels_.v_dim,
@@ -172,8 +173,8 @@ class PairedBackwardWorker {
     multiply_lanes(tile.queries(), keys_, channels_.head_dim, rows, scores());
     multiply_lanes(tile.douts(), values_, channels_.v_dim, rows, dp());
     const std::int64_t count = rows.last - rows.first;
-    const std::int64_t more = 2 * channels_.products.pairs_of(count) - count;  // is nobody's
-    // P of a hidden score is 0 whatever lse is; dP is 0, so that no NaN comes of memory.
+    const std::int64_t more = 2 * channels_.products.pairs_of(count) - count;  // without a key
+    // P of a hidden score is 0 whatever lse is; dP is 0, so that memory brings no NaN.
     std::fill_n(scores() + count * kWidth, more * kWidth, kEmptyRowMax<float>);
     std::fill_n(dp() + count * kWidth, more * kWidth, 0.0f);
   }
@@ -195,7 +196,7 @@ class PairedBackwardWorker {
             const RowRange& rows) {
     const std::int64_t first = start + rows.first, last = start + rows.last;
     const RowRange& all = tile.sight().view().all;
-    // As forward: rows of the run outside of what every lane sees.
+    // As in the forward pass: some rows lie outside of those that every lane sees.
     if (first < all.first || last > all.last) {
       hide_unseen(tile.sight().bounds(), first, last - first, scores());
     }
@@ -226,7 +227,7 @@ class PairedBackwardWorker {
   void add_to_some_keys(std::int64_t at, const RowRange& keys) {
     std::int64_t first = std::ssize(parts_), last = 0;
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(used_); ++i) {
-      // From the first to the last of them: tiles in between that do not look have weights of 0.
+      // From the first to the last tile that looks at the keys; tiles between have weights of 0.
       if (common(parts_[static_cast<std::size_t>(i)], keys).empty()) continue;
       first = std::min(first, i);
       last = i + 1;

@@ -36,7 +36,7 @@ void PairedGradients::add_to(float* dq) const {
 RowPanels::RowPanels(std::int64_t tiles, std::int64_t channels, const Products& products)
     : channels_(channels),
       products_(products),
-      // One line more than needed, so that panels do not share sets.
+      // One line more than needed, so that panels do not share cache sets.
       stride_((tiles * kTilePairs + kMoreRows / 2) * kWidePanel + 16),
       panels_(aligned_array<std::uint32_t>((channels + kWidePanel - 1) / kWidePanel * stride_)) {}
 
@@ -65,7 +65,7 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
 
 void RowPanels::add_to(const WeightedSum& sum) const {
   // From the first tile that looks at these keys to the last one, in pairs that are summed together
-  // from the group's first query on: others have no weight here.
+  // from the group's first query on: other tiles have no weight here.
   const std::int64_t together = products_.pairs;
   const std::int64_t first = sum.first_tile * kTilePairs / together * together;
   products_.add_over_queries({.weights = sum.weights + 2 * first,
@@ -84,15 +84,16 @@ void RowPanels::add_specials(const WeightedSum& sum) const {
     const std::int64_t row = special.row;
     if (row < sum.first_tile * kWidth || row >= sum.last_tile * kWidth) continue;
     for (std::int64_t j = 0; j < sum.keys; ++j) {
-      // As rounded to bf16: the same weight that the products have used.
+      // The weight as rounded to bf16, which the products have used as well.
       const float weight = widened(sum.weights[j * sum.weight_stride + row]);
-      // No weight, no NaN: a key that is hidden takes no harm from an infinite q or dO.
+      // Without weight there is no NaN: an infinite q or dO does not harm a key that is hidden.
       if (weight != 0) sum.sums[j * channels_ + special.channel] += weight * special.value;
     }
   }
 }
 
-// Keys come in matrices of 16 and pairs of 16 as well. Rows that are half a line longer do not share sets.
+// Keys come in matrices of 16 and pairs of 16 as well. Rows that are half a line longer do not
+// share cache sets.
 constexpr std::int64_t kMoreKeys = 32;
 WeightMemory::WeightMemory(std::int64_t tiles, std::int64_t keys)
     : stride_(tiles * kWidth + kMoreRows),

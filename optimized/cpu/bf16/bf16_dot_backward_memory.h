@@ -13,7 +13,7 @@
 
 namespace ringlab::cpu::bf16_dot {
 
-/// Some consecutive queries of a head, as the backward pass is given them.
+/// Some consecutive queries of a head, and their inputs of the backward pass.
 struct PairedGradientRows {
   const BFloat16 *q, *dout;
   const float *lse, *delta;
@@ -27,7 +27,7 @@ class PairedGradients {
   explicit PairedGradients(const PairedChannels& channels);
 
   void load(const PairedGradientRows& rows, const Mask& mask);
-  /// Adds its dQ to rows of the whole.
+  /// Adds the tile's dQ to its rows of the block's.
   void add_to(float* dq) const;
 
   const PairedGradientRows& rows() const { return rows_; }
@@ -88,7 +88,7 @@ class WeightMemory {
   WeightRows at(std::int64_t key, std::int64_t tile) const;
   /// Sets the weights of keys first … last-1 for one tile to 0.
   void clear(std::int64_t first, std::int64_t last, std::int64_t tile);
-  /// The same for the queries after so many tiles, of keys 0 … keys-1.
+  /// Sets the weights of keys 0 … keys-1 for the queries after so many tiles to 0.
   void clear_after(std::int64_t tiles, std::int64_t keys);
 
  private:

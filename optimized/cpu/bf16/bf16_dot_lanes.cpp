@@ -17,7 +17,7 @@ LaneRows::LaneRows(std::int64_t channels, std::int64_t pairs)
   std::fill_n(pairs_.get(), pairs * kWidth, std::uint32_t{0});
 }
 
-// Idle lanes repeat the last row: they compute something harmless, which nobody stores.
+// Idle lanes repeat the last row: their results are harmless, and are not stored.
 const BFloat16* LaneRows::row_of(std::int64_t lane) const {
   return rows_ + std::min(lane, count_ - 1) * channels_;
 }
@@ -31,7 +31,7 @@ void LaneRows::load(const BFloat16* rows, std::int64_t count) {
     const BFloat16* const row = row_of(lane);
     std::uint32_t* to = pairs_.get() + lane;
     for (std::int64_t c = 0; c < channels_; c += 2, to += kWidth) {
-      // A partner of zero where the channels are odd.
+      // An odd last channel is paired with zero.
       const std::uint32_t odd = c + 1 < channels_ ? row[c + 1].bits : 0u;
       *to = row[c].bits | odd << 16;
     }
@@ -39,8 +39,8 @@ void LaneRows::load(const BFloat16* rows, std::int64_t count) {
 }
 
 // Products of a subnormal number of q. The instruction reads it as zero, but times a large key the
-// product is a normal number and counts. Products of two subnormals underflow: whichever function
-// adds them, nothing comes of it.
+// product is a normal number and counts. Products of two subnormals underflow to zero in both
+// functions.
 void LaneRows::add_subnormal_rows(const BFloat16* keys, std::int64_t count, float* scores) const {
   for (std::int64_t lane = 0; lane < kWidth; ++lane) {
     const BFloat16* const row = row_of(lane);
@@ -77,7 +77,7 @@ void LaneSight::load(const std::int64_t* positions, std::int64_t count, const Ma
   }
 }
 
-// Once per run: within one, positions are evenly spaced, so an interval is a range of rows.
+// Called once per run: within a run positions are evenly spaced, so an interval is a range of rows.
 void LaneSight::look_at(const PositionRun& run) {
   view_ = {};
   for (std::size_t lane = 0; lane < seen_.size(); ++lane) {

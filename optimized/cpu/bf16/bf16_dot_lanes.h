@@ -27,7 +27,7 @@ class LaneRows {
   void load(const BFloat16* rows, std::int64_t count);
   const std::uint32_t* pairs() const { return pairs_.get(); }  ///< (pairs of channels, lanes)
 
-  /// score() lacks the products of subnormal numbers: adds those of these rows, and of the keys.
+  /// Adds the products that score() lacks: of subnormal numbers of these rows, and of the keys.
   void add_subnormal_rows(const BFloat16* keys, std::int64_t count, float* scores) const;
   void add_subnormal_keys(const BFloat16* keys, std::int64_t count, float* scores) const;
   bool has_subnormals() const { return has_subnormals_; }

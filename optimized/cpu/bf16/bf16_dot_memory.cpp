@@ -44,7 +44,7 @@ void PairedKeys::load(const BFloat16* keys, std::int64_t rows) {
   raw_ = keys;
   pairs_ = bits_of(keys);
   has_subnormals_ = has_subnormal(pairs_, rows * channels_);
-  // Copied only where something is missing: pairs must not span two rows.
+  // Copies keys only where channels or rows must be filled up: pairs must not span two rows.
   if (width_ != channels_ || rows % unit_ != 0) fill_up(rows);
 }
 
@@ -83,8 +83,8 @@ ValueBlock::ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apar
       stride_((products.pairs_of(most_rows) + 2) * products.panel),
       panels_(aligned_array<std::uint32_t>(products.panels_of(channels) * stride_)) {}
 
-// (panel, pairs that are summed together, channel or pair, the other): the first are one pair in
-// vectors, and channels stand first in matrices.
+// In vectors (panel, pair, channel), because one pair is summed at a time; in matrices (panel,
+// group of pairs that are summed together, channel, pair).
 std::uint32_t& ValueBlock::pair_at(std::int64_t row, std::int64_t channel) {
   const std::int64_t pair = row / 2, panel = products_.panel, together = products_.pairs;
   const std::int64_t at = channel / panel * stride_ + pair / together * together * panel +

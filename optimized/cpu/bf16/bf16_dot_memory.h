@@ -17,7 +17,7 @@ struct PairedChannels {
   std::int64_t head_dim, v_dim;
   const Products& products;
 
-  /// Channels there are in the panels that so many fill.
+  /// `channels`, rounded up to whole panels.
   std::int64_t in_panels(std::int64_t channels) const {
     return products.panels_of(channels) * products.panel;
   }
@@ -79,19 +79,19 @@ class PairedKeys {
   bool has_subnormals_ = false;
 };
 
-/// A number that is kept apart.
+/// A number that is kept apart from products.
 struct LostNumber {
   std::int64_t row, channel;
   float value;
 };
-/// The numbers that would be wrong in a product whatever the other factor: those that spoil one
-/// with 0, and those that the instruction reads as 0, which matter where the other may be large.
+/// Numbers that products must not use: infinities and NaN, which spoil a product with 0, and
+/// subnormals, which the instruction reads as 0; these matter where the other factor may be large.
 enum class Apart { not_finite, not_finite_or_subnormal };
 /// The lost numbers of dense rows, row by row.
 std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
                                     std::int64_t channels, Apart apart);
 
-/// A block of values as panels, in the way that products want them; some are kept apart.
+/// A block of values as panels, in the layout of `products`; some numbers are kept apart.
 class ValueBlock {
  public:
   ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apart, const Products& products);
@@ -103,8 +103,8 @@ class ValueBlock {
     return panels_.get() + row / 2 * products_.panel;
   }
   std::int64_t panel_stride() const { return stride_; }
-  /// Adds what is kept apart of rows first … first+count-1, where its weight is not 0. weights:
-  /// (pairs, lanes), acc: (channels, lanes).
+  /// Adds the numbers that are kept apart of rows first … first+count-1, where their weight is not
+  /// 0. weights: (pairs, lanes), acc: (channels, lanes).
   void add_specials(std::int64_t first, std::int64_t count, const std::uint32_t* weights,
                     float* acc) const;
 
@@ -114,7 +114,7 @@ class ValueBlock {
   std::int64_t channels_;
   Apart apart_;
   const Products& products_;
-  std::int64_t stride_;  ///< one line more than it needs: no power of two, so that sets are shared
+  std::int64_t stride_;  ///< a line more than needed: a power of two would use few cache sets
   AlignedArray<std::uint32_t> panels_;
   std::vector<LostNumber> specials_;
 };

@@ -8,7 +8,7 @@
 
 namespace ringlab::cpu::bf16_dot {
 
-/// The products of a tile, and what their operands look like in memory.
+/// The products of a tile, and the layout of their operands in memory.
 struct Products {
   void (*score)(const Scoring&);
   void (*add_weighted)(const Adding&);
@@ -18,7 +18,7 @@ struct Products {
   std::int64_t keys;    ///< parts of a block of keys begin at multiples of so many
   std::int64_t rows;    ///< of keys in memory, filled up with zeros, are multiples of so many
   std::int64_t panel;   ///< channels of V that lie together
-  std::int64_t groups;  ///< times as many queries as wished for share a block of keys
+  std::int64_t groups;  ///< times block.tiles.queries share a block of keys
   void (*begin)();      ///< on the thread that multiplies, before and after; null where not needed
   void (*end)();
 
@@ -33,7 +33,7 @@ struct Products {
 /// Pairs in vectors: the functions of bf16_dot_tile.h.
 extern const Products kDotProducts;
 
-/// The thread multiplies as long as this lives.
+/// Calls begin() and end() around a thread's products.
 class Multiplying {
  public:
   explicit Multiplying(const Products& products) : products_(products) {

@@ -1,6 +1,6 @@
 // The register tiles of the forward pass. This file and bf16_dot_backward_tile.cpp are the only
 // ones that are compiled for processors with AVX512_BF16, and the only ones with intrinsics: they
-// include nothing that others instantiate, so that none of it leaks into code for other processors.
+// include no template that other files instantiate, so that no such code runs on other processors.
 #include "optimized/cpu/bf16/bf16_dot_tile.h"
 
 #include <immintrin.h>
@@ -24,7 +24,7 @@ template <int kRows>
     for (int x = 0; x < kVectors; ++x) {
       query[x] = _mm512_load_si512(job.queries + t * kWidth + 16 * x);
     }
-    // The keys of the next register tile, and the scores that it will write.
+    // Fetches the keys of the next register tile, and the scores that it will write.
     fetch(keys + 2 * kRows * (job.pairs + t));
     fetch(scores + kRows * kWidth + 16 * t);
     for (int i = 0; i < kRows; ++i) {
@@ -62,11 +62,11 @@ __m512 factor_of(__m512 x) {
 }
 
 /// weigh() for the lanes of vector x. Differences and sums are written as products with 1: on some
-/// processors other units do these, and the units that add have enough to do here.
+/// processors these run on other units than additions, whose units are busy here.
 bool weigh_vector(const Weighing& job, int x) {
   const __m512 scale = _mm512_set1_ps(job.scale), one = _mm512_set1_ps(1.0f);
   const __m512 before = _mm512_load_ps(job.row_max + 16 * x);
-  // Scaled only now: the scale is positive, so the largest score is the largest scaled one.
+  // Maxima are scaled only now: the scale is positive, so the largest score is the largest scaled.
   const __m512 top = _mm512_max_ps(before, _mm512_mul_ps(_mm512_load_ps(job.tops + 16 * x), scale));
   _mm512_store_ps(job.row_max + 16 * x, top);
   // (-inf) - (-inf) must not happen: a row without keys is measured from 0.
@@ -89,7 +89,7 @@ bool weigh_vector(const Weighing& job, int x) {
   }
   const __m512 sum = _mm512_mul_ps(_mm512_load_ps(job.row_sum + 16 * x), keep);
   _mm512_store_ps(job.row_sum + 16 * x, _mm512_add_ps(sum, _mm512_add_ps(even, odd)));
-  // NaN counts as a factor: then there is something to be rescaled.
+  // A factor of NaN counts as not 1: the sums are rescaled.
   return _mm512_cmp_ps_mask(keep, _mm512_set1_ps(1.0f), _CMP_NEQ_UQ) != 0;
 }
 
@@ -159,7 +159,7 @@ void turn_squares(const float* lanes, std::int64_t count, std::int64_t words, co
 
 }  // namespace
 
-// 8 keys at once, then 2, then 1: what is left over is computed with the same order of sums.
+// 8 keys at once, then 2, then 1, all with the same order of sums.
 void score(const Scoring& job) {
   for (int x = 0; job.tops && x < kVectors; ++x) {
     _mm512_store_ps(job.tops + 16 * x, _mm512_set1_ps(kNone));
@@ -175,7 +175,7 @@ void hide_unseen(const LaneBounds& seen, std::int64_t row, std::int64_t count, f
   for (int x = 0; x < kVectors; ++x) {
     const __m512i from = _mm512_load_si512(seen.first + 16 * x);
     const __m512i to = _mm512_load_si512(seen.last + 16 * x);
-    // Rows of the run, as the bounds are.
+    // Compares rows of the run, as which the bounds are given.
     for (std::int64_t j = 0; j < count; ++j) {
       float* const at = scores + j * kWidth + 16 * x;
       const __m512i key = _mm512_set1_epi32(static_cast<int>(row + j));

@@ -7,8 +7,8 @@
 // VDPBF16PS adds a pair to an f32 lane as two fused multiply-adds, the high halves first, each
 // rounded to nearest even whatever the rounding mode is; subnormal operands, sums included, are
 // read as zero and subnormal results are written as zero (the pseudo-code of AMD's and Intel's
-// manuals; bf16_dot_test.cpp compares). So a product of a subnormal q or k is lost here however
-// large the other factor is, and whoever calls score() adds it.
+// manuals; bf16_dot_test.cpp compares). A product of a subnormal q or k is therefore lost here
+// however large the other factor is, and callers of score() add it.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct LaneBounds {
 };
 /// Hides the scores of keys that a lane does not see; `row` is that of the first of `count`.
 void hide_unseen(const LaneBounds& seen, std::int64_t row, std::int64_t count, float* scores);
-/// The largest score of each lane, again.
+/// Finds the largest score of each lane once more.
 void find_tops(const float* scores, std::int64_t count, float* tops);
 
 /// Running states of a tile and the block's scores that they are about to take in.

@@ -29,8 +29,8 @@ class DistanceLanes {
       : queries_(static_cast<std::size_t>(tile_width<Real>())),
         apart_(aligned_array<Real>(tile_width<Real>())) {}
 
-  /// The tile's queries stand at `queries`[…] + shift among the keys; lanes from `count` on repeat
-  /// the last.
+  /// Loads the queries of a tile, which stand at `queries`[…] + shift among the keys; lanes from
+  /// `count` on repeat the last.
   void load(const std::int64_t* queries, std::int64_t count, std::int64_t shift) {
     for (std::int64_t lane = 0; lane < tile_width<Real>(); ++lane) {
       queries_[static_cast<std::size_t>(lane)] = queries[std::min(lane, count - 1)] + shift;

@@ -47,8 +47,8 @@ class DropoutLanes {
         queries_(aligned_array<std::uint32_t>(width_)),
         words_(aligned_array<std::uint32_t>(4 * width_)) {}
 
-  /// The tile's queries are those of the whole sequence in `queries`; lanes from `count` on count
-  /// like the last.
+  /// Loads a tile's queries, by their numbers in the whole sequence; lanes from `count` on repeat
+  /// the last.
   void load(std::int64_t batch, std::int64_t head, const std::int64_t* queries,
             std::int64_t count) {
     batch_ = static_cast<std::uint32_t>(batch);
@@ -80,7 +80,7 @@ class DropoutLanes {
  private:
   static constexpr std::int64_t kNone = -1;
 
-  /// Four consecutive keys share a call.
+  /// Makes the words of four consecutive keys, which share a call.
   void know(std::int64_t keys) {
     if (keys == known_) return;
     known_ = keys;

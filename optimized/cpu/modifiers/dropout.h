@@ -1,4 +1,4 @@
-// The random words behind dropout, one call at a time (reference/core/modifiers.h says for what).
+// The random words behind dropout (reference/core/modifiers.h), one call at a time.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace ringlab::cpu {
 
-/// Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): its multipliers, and what its key grows by
+/// Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): its multipliers, and the increments of its key
 /// from round to round.
 struct Philox {
   using Words = std::array<std::uint32_t, 4>;

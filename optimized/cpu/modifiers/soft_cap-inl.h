@@ -22,8 +22,8 @@ struct SoftCap {
 };
 
 /// scores -> cap · tanh(scores / cap) in place; `count` numbers, aligned, a multiple of the lanes.
-/// tanh is within 4 ulp. Infinities become the cap, NaN stays NaN. Where `slopes` are wanted they
-/// are 1 - tanh², within half an ulp of 1 for the tanh that was computed.
+/// tanh is within 4 ulp. Infinities become the cap, NaN stays NaN. `slopes`, if not null, become
+/// 1 - tanh², within half an ulp of 1 for the tanh that was computed.
 template <class Real>
 HWY_NOINLINE void soft_cap(const SoftCap<Real>& by, std::int64_t count, Real* HWY_RESTRICT scores,
                            Real* HWY_RESTRICT slopes) {
@@ -37,7 +37,7 @@ HWY_NOINLINE void soft_cap(const SoftCap<Real>& by, std::int64_t count, Real* HW
   }
 }
 
-/// changes -> changes · slopes in place; what is 0 stays it, whatever its slope.
+/// changes -> changes · slopes in place; a change of 0 stays 0, whatever its slope.
 template <class Real>
 HWY_NOINLINE void flatten(const Real* HWY_RESTRICT slopes, std::int64_t count,
                           Real* HWY_RESTRICT changes) {

@@ -29,7 +29,7 @@ PositionRun keys_of(const PositionRun& run, const KeyBlock<Real>& block) {
   return {run.first + block.first * run.stride, block.count, run.stride};
 }
 
-/// The modifiers of a tile. Where nothing is modified they cost a question per block of keys.
+/// The modifiers of a tile. If there are none, they cost one test per block of keys.
 template <class Real>
 class TileModifiers {
  public:
@@ -60,15 +60,15 @@ class TileModifiers {
   bool caps() const { return cap_.cap != 0; }
   bool changes_scores() const { return caps() || distances_.has_value(); }
 
-  /// scores (keys.count, lanes), in base 2, before any is hidden. Where scores are capped and
-  /// `steepness` is not null it becomes the derivative of that.
+  /// scores (keys.count, lanes), in base 2, before any is hidden. `steepness`, if not null, becomes
+  /// the derivative of soft-capping, where scores are capped.
   void change_scores(const PositionRun& keys, Real* scores, Real* steepness = nullptr) {
     if (caps()) soft_cap(cap_, keys.count * tile_width<Real>(), scores, steepness);
     if (distances_) {
       distances_->subtract(slopes_[static_cast<std::size_t>(head_)], keys, scores);
     }
   }
-  /// weights (keys.count, lanes): of the pairs that are dropped become 0, the others grow.
+  /// weights (keys.count, lanes): weights of dropped pairs become 0, the others grow.
   void drop(const PositionRun& keys, Real* weights) {
     if (dropout_) dropout_->drop(keys, weights);
   }

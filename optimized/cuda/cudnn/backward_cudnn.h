@@ -1,9 +1,9 @@
 // cuDNN's attention as the backward kernel of rings.
 //
 // cuDNN gives dq, dk and dv of a piece of the mask (mask_pieces.h), rounded and with the factor
-// `scale`, from lse and o of all keys. A block that is all there is to the pass and whose mask is
-// one piece is one call that writes the results themselves. All others write them into memory of
-// their own, from where row kernels add them to the sums in f32.
+// `scale`, from lse and o of all keys. If the pass has one block and its mask is one piece, a
+// single call writes the results themselves. Other calls write gradients into memory of their own,
+// from where row kernels add them to the sums in f32.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct CudnnBackwardParts {
 };
 
 /// DeviceKernels::backward, with sums that are scaled. Usage error for a mask of more than
-/// kMostPieces pieces, or with one that cuDNN does not take; errors of the runner pass through.
+/// kMostPieces pieces, or with a piece that cuDNN does not take; errors of the runner pass through.
 /// Copies share their memory.
 template <class Element>
 class CudnnBackward {
@@ -52,7 +52,7 @@ class CudnnBackward {
     }
     return most;
   }
-  /// Bytes of a call that gives_results().
+  /// Bytes that a call uses on its stream where gives_results().
   std::int64_t scratch_bytes_with_results(const cuda::BackwardCall<Element>& call) const {
     return workspace_bytes(asked_for(call, pieces_of(call).front()));
   }
@@ -160,7 +160,7 @@ class CudnnBackward {
         asked.keys, dv, stream);
   }
 
-  /// Releases of cuDNN before 9.26 read no other lse.
+  /// Packs lse of the piece: releases of cuDNN before 9.26 read no other layout.
   void pack_lse(const Call& call, const MaskPiece& piece, float* packed,
                 cuda::Stream stream) const {
     parts_.pack_rows({.heads = q_heads(call),

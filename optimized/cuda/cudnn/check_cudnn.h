@@ -11,7 +11,7 @@
 namespace ringlab::cudnn {
 
 /// Checks a step in making a plan or running it, for the graph named `where`: a Refusal where cuDNN
-/// has no kernel for it, a MachineError for all else, unless all is well.
+/// has no kernel for the graph, a MachineError for all other errors.
 inline void check_cudnn(const cudnn_frontend::error_t& said, const char* step,
                         const std::string& where) {
   using Code = cudnn_frontend::error_code_t;
@@ -19,7 +19,7 @@ inline void check_cudnn(const cudnn_frontend::error_t& said, const char* step,
   const bool refused = said.code == Code::GRAPH_NOT_SUPPORTED ||
                        said.code == Code::HEURISTIC_QUERY_FAILED ||
                        said.code == Code::GRAPH_EXECUTION_PLAN_CREATION_FAILED;
-  // By these words scripts/gpu_checks tells a kernel that is missing from a mistake.
+  // scripts/gpu_checks tells a missing kernel from a mistake by these words.
   const ErrorParts parts{.where = (refused ? "cuDNN has no kernel for " : "") + where + ", " + step,
                          .expected = "success",
                          .actual = said.err_msg,

@@ -41,7 +41,7 @@ std::string library_name() {
 }
 
 CudnnLibrary open_library(const std::string& name) {
-  // Loaded globally: its parts find each other by the names of what is loaded.
+  // Loaded globally: parts of cuDNN find each other by names of loaded libraries.
   void* const handle = open_shared_library(name, RTLD_NOW | RTLD_GLOBAL);
   if (!handle) refuse(name, loader_problem());
   auto* const get_version = reinterpret_cast<std::size_t (*)()>(::dlsym(handle, "cudnnGetVersion"));

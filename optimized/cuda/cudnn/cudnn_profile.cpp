@@ -6,7 +6,7 @@ namespace ringlab::cudnn {
 
 NumericsProfile cudnn_profile(DType dtype, const CudnnWork& work) {
   const std::int64_t blocks = work.blocks, merges = work.merges;
-  // References of exponentials as in the Hopper kernel: releases for new chips have them, too.
+  // References of exponentials may lag as in the Hopper kernel: cuDNN for new chips does so, too.
   NumericsProfile profile = cuda::hopper_profile(dtype, blocks);
   // log2 e times the factor of the scores is rounded three times on its way, instead of once.
   profile.u_accumulate += 2 * profile.u_work;

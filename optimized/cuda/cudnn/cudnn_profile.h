@@ -1,5 +1,5 @@
-// The numerics asked of cuDNN's attention. NVIDIA promises nothing of the kind: it is what a
-// kernel of its published algorithm keeps. The laws try it on a device (`ringlab verify cudnn`).
+// The accuracy asked of cuDNN's attention. NVIDIA promises none: these are the bounds that a kernel
+// of its published algorithm keeps. The laws test them on a device (`ringlab verify cudnn`).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace ringlab::cudnn {
 /// The pieces of a run.
 struct CudnnWork {
   std::int64_t blocks = 0;  ///< of keys of the kernel, which a row meets at most
-  /// Merges of outputs rounded to the problem's type; 0 where those of the kernel are the run's.
+  /// Merges of outputs rounded to the problem's type; 0 where the kernel's output is the run's.
   std::int64_t merges = 0;
-  /// Partial sums of dq, and of dk and dv, that are rounded to it before they are added up.
+  /// Partial sums of dq, and of dk and dv, that are rounded to that type before they are added up.
   std::int64_t query_gradient_stores = 0;
   std::int64_t key_gradient_stores = 0;
 };

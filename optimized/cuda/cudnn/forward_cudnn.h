@@ -1,8 +1,8 @@
-// cuDNN's attention as a block kernel of rings: it takes what kernels.h and portable.h take.
+// cuDNN's attention as a block kernel of rings, with the calls of kernels.h and portable.h.
 //
 // cuDNN gives o and lse and knows no running state. A block whose mask is one piece (mask_pieces.h)
-// that all queries are in, on a ring of one, is one call that writes the results themselves. All
-// others write o, rounded, and lse into memory of their own, which row kernels merge into the
+// that all queries are in, on a ring of one, is one call that writes the results themselves. Other
+// calls write o, rounded, and lse into memory of their own, which row kernels merge into the
 // running state: a pass more for each piece of each hop, and a rounding more for each merge.
 #pragma once
 
@@ -37,7 +37,7 @@ class CudnnForward {
                         std::shared_ptr<StreamScratch> scratch = std::make_shared<StreamScratch>())
       : parts_(std::move(parts)), scratch_(std::move(scratch)) {}
 
-  /// True when it is one call that writes the results, and leaves the running state alone.
+  /// True when one call of cuDNN writes the results, and leaves the running state alone.
   static bool leaves_state(const cuda::ForwardCall<Element>& call) {
     return is_one_call(call, pieces_of(call));
   }
@@ -93,7 +93,7 @@ class CudnnForward {
     return sdpa_call(call.shape, piece, call.scale, dtype_of<Element>);
   }
 
-  /// Memory from the runner's workspace on; its size comes first, so that what follows is aligned.
+  /// Memory behind the runner's workspace, whose size is rounded up to align the next part.
   struct ForwardWorkspace {
     std::int64_t out = 0;  ///< bytes before it
     std::int64_t lse = 0;

@@ -22,7 +22,7 @@ bool is_diagonal_or_straight(const Move& move) {
   return (move.first == 0 || move.first == 1) && (move.last == 0 || move.last == 1);
 }
 
-/// The query after the last one that moves as the second one does.
+/// The end of a piece from query `first` on: the ends of its intervals move alike.
 std::size_t end_of_piece(std::span<const KeyRange> rows, std::size_t first) {
   std::size_t end = first + 1;
   if (end == rows.size() || sees_nothing(rows[end])) return end;

@@ -1,10 +1,10 @@
 // A mask cut into pieces that cuDNN can be asked for: rectangles of queries and keys, with at most
 // a diagonal on either side.
 //
-// cuDNN knows diagonals from a corner and nothing else: no positions, no documents, no rings. But
-// what a query sees of a chunk is one interval of rows (visible_keys.h), and from one query to the
-// next its ends stay, or move by one; so causal masks, windows, documents, prefixes and any mix of
-// them are a few pieces, whatever the layout and the hop.
+// cuDNN knows diagonals from a corner and nothing else: no positions, no documents, no rings. But a
+// query sees one interval of a chunk's rows (visible_keys.h), and from one query to the next its
+// ends stay, or move by one; causal masks, windows, documents, prefixes and any mix of these are
+// therefore a few pieces, whatever the layout and the hop.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct MaskPiece {
 };
 
 /// Pieces in the order of queries, which together hold every pair of `rows` once and no other.
-/// Queries that see nothing are in none. As few as can be had by extending each as far as it goes.
+/// Queries that see nothing are in none. Each piece is extended as far as it goes, so that there
+/// are few.
 std::vector<MaskPiece> cut_mask(std::span<const cuda::KeyRange> rows);
 
 }  // namespace ringlab::cudnn

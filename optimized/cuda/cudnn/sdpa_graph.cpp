@@ -13,7 +13,7 @@ namespace {
 constexpr int kOldestCapability = 80;
 constexpr std::int32_t kChannelsEverywhere = 128, kChannelsOfHopper = 256;
 
-/// Rows `count` of a dense (batch, heads, rows, channels) tensor; which, an offset says.
+/// `count` rows of a dense (batch, heads, rows, channels) tensor; an offset says which.
 SdpaTensor some_rows(std::int64_t batch, std::int64_t heads, std::int64_t rows, std::int64_t count,
                      std::int64_t channels) {
   return {.sizes = {batch, heads, count, channels},
@@ -23,7 +23,7 @@ SdpaTensor dense(std::int64_t batch, std::int64_t heads, std::int64_t rows, std:
   return some_rows(batch, heads, rows, rows, channels);
 }
 
-/// Diagonals from the top left corner wherever that says the same: every release takes it.
+/// Diagonals of a piece, from the top left corner if possible: every release of cuDNN takes those.
 SdpaDiagonals diagonals_of(const MaskPiece& piece) {
   const std::int32_t shift = piece.key_count() - piece.query_count();
   SdpaDiagonals diagonals;
@@ -43,13 +43,13 @@ bool is_one_pair(const MaskPiece& piece) {
   return piece.query_count() == 1 && piece.key_count() == 1;
 }
 
-/// The keys that the backward pass is asked for in place of a piece.
+/// The keys of the backward graph of a piece, which may have one that the piece lacks.
 struct BackwardKeys {
   cuda::KeyRange keys;
   SdpaDiagonals diagonals;
 };
-/// The next key is hidden by a diagonal from the top left corner; for the last key, the one before
-/// it by two from the bottom right corner.
+/// Adds a hidden key to a piece of one pair: the next key, hidden by a diagonal from the top left
+/// corner, or where there is none the key before, hidden by two from the bottom right corner.
 BackwardKeys backward_keys(const MaskPiece& piece, std::int32_t keys) {
   if (!is_one_pair(piece)) return {piece.keys, diagonals_of(piece)};
   if (piece.keys.last < keys) {
@@ -135,7 +135,7 @@ bool holds_all_queries(const cuda::BlockShape& shape, const MaskPiece& piece) {
 
 std::string why_not_cudnn(const cuda::BlockShape& shape, float scale, int compute_capability) {
   if (compute_capability < kOldestCapability) return capability_text(compute_capability);
-  // The maximum of scores that are multiplied later is theirs for positive factors only.
+  // cuDNN finds maxima before it scales scores, which is right for positive factors only.
   if (!(scale > 0) || !std::isfinite(scale)) return "scale = " + std::to_string(scale);
   const std::string reason = cuda::why_not_portable(shape);
   return reason.empty() ? too_wide(shape, compute_capability) : reason;

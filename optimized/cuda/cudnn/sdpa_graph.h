@@ -34,7 +34,7 @@ struct SdpaDiagonals {
   friend auto operator<=>(const SdpaDiagonals&, const SdpaDiagonals&) = default;
 };
 
-/// A forward pass, o and lse (natural, f32). It is the key of the plans that are kept.
+/// A forward pass, o and lse (natural, f32). Plans are kept under it as their key.
 struct SdpaGraph {
   DType dtype = DType::bf16;
   SdpaTensor q, k, v, out, lse;
@@ -43,7 +43,7 @@ struct SdpaGraph {
   friend auto operator<=>(const SdpaGraph&, const SdpaGraph&) = default;
 };
 
-/// The graph, and how many elements before its first one q, k and v have in the block's tensors.
+/// The graph, and the offsets in elements of its q, k and v in the block's tensors.
 struct SdpaCall {
   SdpaGraph graph;
   std::int64_t q_offset = 0;
@@ -55,7 +55,7 @@ struct SdpaCall {
 SdpaCall sdpa_call(const cuda::BlockShape& shape, const MaskPiece& piece, float scale, DType dtype);
 
 /// A backward pass: dq, dk and dv, each rounded, from o and lse (natural, f32) of all keys. dk and
-/// dv are those of K/V heads, summed up over the query heads that read them. A key of plans, too.
+/// dv are summed up over the query heads that read a K/V head. A key of plans, too.
 struct SdpaBackwardGraph {
   DType dtype = DType::bf16;
   SdpaTensor q, k, v, out, lse, dout, dq, dk, dv;
@@ -65,8 +65,8 @@ struct SdpaBackwardGraph {
   friend auto operator<=>(const SdpaBackwardGraph&, const SdpaBackwardGraph&) = default;
 };
 
-/// The graph; whose keys they are; and how many elements before its first one q, k, v and out (as
-/// dout) have in the block's tensors.
+/// The graph, its keys among the block's, and the offsets in elements of its q, k, v and out (as
+/// dout) in the block's tensors.
 struct SdpaBackwardCall {
   SdpaBackwardGraph graph;
   cuda::KeyRange keys;
@@ -81,24 +81,24 @@ struct SdpaBackwardCall {
 SdpaBackwardCall sdpa_backward_call(const cuda::BlockShape& shape, const MaskPiece& piece,
                                     float scale, DType dtype, bool deterministic);
 
-/// True when the backward pass can be asked for the piece of a block of so many keys: not where
-/// that is one query and the only key.
+/// True when cuDNN takes the backward pass of the piece of a block of so many keys: not of one
+/// query and the block's only key.
 bool takes_backward(const MaskPiece& piece, std::int64_t keys);
 
-/// True when gradients of the piece are those of the block.
+/// True when the piece holds all queries and keys, so that its gradients are the block's.
 bool holds_all(const cuda::BlockShape& shape, const MaskPiece& piece);
 
 /// True when the piece holds all queries, so that its out and lse are the block's.
 bool holds_all_queries(const cuda::BlockShape& shape, const MaskPiece& piece);
 
 /// Empty when cuDNN may be asked for such a block on a device of this compute capability (90 for
-/// 9.0), else why not. Some of what passes cuDNN refuses all the same: Refusal.
+/// 9.0), else why not. cuDNN still refuses some blocks that pass: Refusal.
 std::string why_not_cudnn(const cuda::BlockShape& shape, float scale, int compute_capability);
 
-/// A block may have as many: each of another size has a plan of its own, which takes cuDNN a good
-/// part of a second to make.
+/// The most pieces of a block: each of another size needs a plan of its own, which takes cuDNN a
+/// good part of a second to make.
 inline constexpr std::size_t kMostPieces = 128;
-/// Usage error for more.
+/// Usage error for more than kMostPieces.
 void check_piece_count(std::size_t pieces);
 /// Usage error unless takes_backward().
 void check_backward_piece(const MaskPiece& piece, std::int64_t keys);

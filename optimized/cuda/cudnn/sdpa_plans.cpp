@@ -34,7 +34,7 @@ const CudnnLibrary& library() {
   static const CudnnLibrary found = [] {
     CudnnLibrary opened = open_library(library_name());
     fe::cudnn_dlhandle = opened.handle;
-    // The frontend looks for CUDA's runtime where the loader does, and so finds what is loaded.
+    // Loads CUDA's runtime: the frontend asks the loader for it, which finds the loaded one.
     open_shared_library("libcudart.so." + std::to_string(CUDART_VERSION / 1000),
                         RTLD_NOW | RTLD_GLOBAL);
     return opened;
@@ -56,7 +56,7 @@ void describe_output(fe::graph::Tensor_attributes& attributes, Uid uid, const Sd
       .set_stride({tensor.strides.begin(), tensor.strides.end()});
 }
 
-/// Describes the diagonals; both passes say it alike.
+/// Sets the diagonals in the options of either pass.
 template <class Options>
 void take_in(const SdpaDiagonals& diagonals, Options& options) {
   if (diagonals.left_bound || diagonals.right_bound) {
@@ -127,7 +127,7 @@ std::string name_of(const SdpaBackwardGraph& graph) {
 }
 
 using Tensors = std::unordered_map<std::int64_t, void*>;
-/// The frontend wants all of them writable.
+/// A pointer as the frontend wants it, also to inputs: writable.
 void* writable(const void* data) { return const_cast<void*>(data); }
 Tensors tensors_of(const SdpaPointers& p) {
   return {
@@ -159,7 +159,7 @@ struct SdpaPlan {
 };
 
 /// The plans that one device has been asked for so far. The handle lives as long as the program:
-/// cuDNN is not to be asked for anything while a program ends.
+/// cuDNN must not be called while a program ends.
 class PlansOfDevice {
  public:
   explicit PlansOfDevice(int device) : capability_(cuda::device_facts(device).compute_capability) {
@@ -235,7 +235,7 @@ Plans& plans() {
   return kept;
 }
 
-/// The frontend throws what the loader says, when it wants a part of CUDA that is not there.
+/// Calls `body`; the frontend throws the loader's message when a part of CUDA is missing.
 template <class Body>
 auto as_errors(Body body) {
   try {

@@ -1,5 +1,5 @@
 // cuDNN's fused attention, on the current device. In every build with CUDA: where cuDNN's headers
-// were missing, all that is asked says so.
+// were missing, all functions say so.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The runner of a graph: cuDNN (sdpa_plans.h), or in tests something that does what it says.
+// The runner of a graph: cuDNN (sdpa_plans.h), or in tests a stand-in that computes the same.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct SdpaBackwardPointers {
   std::byte* workspace = nullptr;
 };
 
-/// All are about the current device, and throw a Refusal for a graph that cuDNN does not take.
+/// All functions use the current device, and throw a Refusal for a graph that cuDNN does not take.
 struct SdpaRunner {
   std::function<std::int64_t(const SdpaGraph&)> workspace_bytes;
   /// Runs the graph: only puts work on the stream.
@@ -46,7 +46,7 @@ struct SdpaRunner {
       run_backward;
 };
 
-/// cuDNN has no kernel for a graph. Another one may well have.
+/// cuDNN has no kernel for a graph. Another release may have one.
 class Refusal : public Error {
  public:
   explicit Refusal(ErrorParts parts) : Error(ErrorKind::environment, std::move(parts)) {}

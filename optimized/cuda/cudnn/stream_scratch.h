@@ -12,7 +12,7 @@
 
 namespace ringlab::cudnn {
 
-/// Rounded up to a multiple of what cudaMalloc aligns to.
+/// `bytes`, rounded up to a multiple of the alignment of cudaMalloc.
 inline std::int64_t aligned_bytes(std::int64_t bytes) {
   constexpr std::int64_t kAlignment = 256;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -21,13 +21,13 @@ inline std::int64_t aligned_bytes(std::int64_t bytes) {
 /// Memory of streams. Work of a stream is done in order, so a piece of it serves call after call.
 class StreamScratch {
  public:
-  /// Memory of at least so many bytes; what they hold is lost when more are wanted.
+  /// Memory of at least so many bytes; its contents are lost when more bytes are wanted.
   std::byte* of(int device, cuda::Stream stream, std::int64_t bytes) {
     WorkspacePiece& piece = pieces_[{device, stream}];
     if (piece.bytes >= bytes) return piece.memory.get();
     const std::int64_t size = std::max(bytes, 2 * piece.bytes);
     cuda::OwnedMemory larger = cuda::allocate(device, size);
-    // Kept: what was issued before, or captured as a graph, uses it still.
+    // Keeps the old memory: work that was issued, or captured as a graph, still uses it.
     outgrown_.push_back(std::exchange(piece.memory, std::move(larger)));
     piece.bytes = size;
     return piece.memory.get();

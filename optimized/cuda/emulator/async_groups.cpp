@@ -40,7 +40,7 @@ void AsyncGroups::wait(const char* what, int pending) {
   PerThread& mine = of(thread);
   const std::size_t committed = mine.groups.size() - 1;
   const auto kept = static_cast<std::size_t>(pending);
-  // Groups that were committed; the open one at the end is not waited for.
+  // Waits for committed groups only, not for the open one at the end.
   mine.awaited = committed > kept ? committed - kept : 0;
   if (!mine.is_done()) {
     mine.is_parked = true;

@@ -1,4 +1,4 @@
-// A block: its threads, its shared memory, and the barriers they meet at.
+// A block: its threads, its shared memory, and the barriers at which threads meet.
 #pragma once
 
 #include <deque>
@@ -32,7 +32,7 @@ struct ThreadBlock {
   ThreadPlace place_of(const Thread& thread) {
     return {thread.index, index, launch.blocks, cluster_rank, shared.data()};
   }
-  /// Called by a thread at its end: faults if others count on it.
+  /// Called by a thread at its end: faults if other threads still need it.
   void end_thread(const Thread& thread);
   bool has_ended() const { return ended_threads == launch.threads; }
   /// "threads 0-31, 33: sync_block()", one line for each thing that threads wait for.

@@ -17,7 +17,7 @@ constexpr int kUnitBytes = 16;
 std::array<std::byte, kUnitBytes> read_unit(const TensorBox& box, int row, int channel) {
   std::array<std::byte, kUnitBytes> unit = {};
   const int size = static_cast<int>(box.map.element_bytes);
-  // Channels are asked one by one: a box may hang over any edge of the tensor.
+  // Reads channel by channel: a box may hang over any edge of the tensor.
   for (int i = 0; i < kUnitBytes / size; ++i) {
     const std::byte* element = element_at(box, row, channel + i);
     if (element) std::memcpy(unit.data() + size * i, element, static_cast<std::size_t>(size));
@@ -27,7 +27,7 @@ std::array<std::byte, kUnitBytes> read_unit(const TensorBox& box, int row, int c
 
 void land(SharedWindow& shared, const TensorBox& box, std::uint32_t address) {
   const auto bytes = static_cast<int>(box.map.box_rows) * static_cast<int>(kBoxRowBytes);
-  // NaN of the issue must still be there: an ordinary write in between is a race.
+  // NaN from the issue must still be in the target: an ordinary write in between is a race.
   if (!shared.is_poisoned(address, bytes)) {
     fault("shared memory from offset {} was written while a load_box() to it was under way",
           address - kFirstAddress);
@@ -38,7 +38,7 @@ void land(SharedWindow& shared, const TensorBox& box, std::uint32_t address) {
       const auto data = read_unit(box, r, unit * unit_channels);
       const std::uint32_t place = address + static_cast<std::uint32_t>(r) * kBoxRowBytes +
                                   static_cast<std::uint32_t>(unit * kUnitBytes);
-      // The 128-byte swizzle of the tensor map, by which products find their rows again.
+      // Swizzled by 128 bytes as the tensor map says, and as products expect their rows.
       shared.write_async(swizzle_128(place), data.data(), kUnitBytes);
     }
   }

@@ -12,11 +12,11 @@ namespace ringlab::cuda::emulator {
 struct ThreadBlock;
 
 /// The box in shared memory is poison from the issue on and filled at a random later time; the
-/// tensor is read at that time. Faults: a box on unfenced writes or on another box under way,
-/// writes to it meanwhile.
+/// tensor is read at that time. Faults: a box over unfenced writes or over another box under way,
+/// and writes to a box under way.
 class Boxes {
  public:
-  /// The box goes to this block's shared memory, whoever issues it.
+  /// Loads a box into this block's shared memory, whichever block issues it.
   void load(ThreadBlock& block, void* shared, const TensorBox& box, Barrier* barrier);
   std::size_t under_way() const { return targets_.size(); }
 

@@ -13,7 +13,7 @@ constexpr int kBytes = 16;
 
 void land(SharedWindow& shared, std::byte* target, const void* global, bool valid) {
   const std::uint32_t address = shared.address(target, kBytes, kBytes, "copy_16_bytes()");
-  // NaN of the issue must still be there: a write in between is a race.
+  // NaN from the issue must still be in the target: a write in between is a race.
   if (!shared.is_poisoned(address, kBytes)) {
     fault("shared offset {} was written while a copy_16_bytes() to it was under way",
           address - kFirstAddress);
@@ -33,7 +33,7 @@ void Copies::copy(void* shared, const void* global, bool valid) {
   if (valid && reinterpret_cast<std::uintptr_t>(global) % kBytes != 0) {
     fault("copy_16_bytes(): the global address is no multiple of 16");
   }
-  // An ordinary write, unlike load_box: the asynchronous proxy does not see it before a fence.
+  // cp.async writes as ordinary code does: the asynchronous proxy sees it only after a fence.
   auto* target = static_cast<std::byte*>(shared);
   std::memset(target, static_cast<int>(kPoison), kBytes);
   // The source is read when the copy lands, so it must not change before that.

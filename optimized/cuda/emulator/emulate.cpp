@@ -29,7 +29,7 @@ void check_launch(const Launch& launch) {
                              launch.blocks_at_once, launch.cluster)});
 }
 
-/// A grid on its way.
+/// A grid that runs.
 class EmulatedMachine {
  public:
   EmulatedMachine(const Launch& launch, const std::function<void()>& thread_code)
@@ -49,7 +49,7 @@ class EmulatedMachine {
 
  private:
   void run_blocks() {
-    // Some blocks at a time, as multiprocessors have: the rest begins when one has ended.
+    // Runs some blocks at a time, as multiprocessors do: the next begins when one has ended.
     do {
       start_blocks();
       // A step is a thread's run up to where it waits or lets others go, or one asynchronous job.
@@ -80,10 +80,10 @@ class EmulatedMachine {
   }
 
   void end_blocks() {
-    // Only between steps: nothing of a block that has ended runs any more. Clusters go as a whole.
+    // Called between steps only: no code of a block that has ended runs. Clusters go as a whole.
     const auto is_over = [](const auto& block) { return block->cluster->has_ended(); };
     if (!std::ranges::any_of(resident_, is_over)) return;
-    // Parted first: a cluster is asked while all of its blocks are there.
+    // Parts the blocks before it erases any: a cluster is asked while all of its blocks exist.
     const auto over = std::stable_partition(resident_.begin(), resident_.end(),
                                             [&](const auto& block) { return !is_over(block); });
     resident_.erase(over, resident_.end());
@@ -112,7 +112,7 @@ class EmulatedMachine {
     throw KernelFault(text);
   }
 
-  /// Every thread that has begun throws where it is, so that its stack is unwound.
+  /// Makes every thread that has begun throw where it stands, so that its stack is unwound.
   void unwind() {
     scheduler_.abandon();
     for (const auto& block : resident_) {

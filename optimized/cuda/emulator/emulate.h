@@ -22,7 +22,7 @@ struct Launch {
 
 /// Calls `thread_code`, which calls the kernel, once for every thread of every block, all on this
 /// thread of the operating system. Throws a KernelFault where the kernel breaks a rule or
-/// deadlocks, and what `thread_code` throws.
+/// deadlocks, and passes on exceptions of `thread_code`.
 void emulate(const Launch& launch, const std::function<void()>& thread_code);
 
 }  // namespace ringlab::cuda::emulator

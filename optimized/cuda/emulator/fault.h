@@ -9,14 +9,14 @@
 
 namespace ringlab::cuda::emulator {
 
-/// A kernel did what no GPU allows, or what a GPU allows and nobody means. what() names the block
-/// and the thread, or for a deadlock what every thread waits for.
+/// A kernel broke a rule of GPUs, or did something that GPUs allow and no kernel should do. what()
+/// names the block and the thread, or for a deadlock the waits of all threads.
 class KernelFault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Adds the block and the thread that runs, if one does.
+/// Throws a fault with `text`, and with the block and the thread that runs, if one does.
 [[noreturn]] void throw_fault(const std::string& text);
 
 template <class... Values>

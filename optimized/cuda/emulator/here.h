@@ -1,4 +1,4 @@
-// The place of the code that runs.
+// The thread and block of the code that runs.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct ThreadPlace {
 /// system.
 extern constinit thread_local ThreadPlace here;
 
-/// The running thread stops here now and then.
+/// Stops the running thread now and then, so that others run.
 void let_others_run();
 
 }  // namespace ringlab::cuda::emulator

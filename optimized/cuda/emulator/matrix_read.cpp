@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kMatrixUnitBytes = 16;
 constexpr std::uint32_t kUnitElements = 8;
 
-/// Strides in bytes.
+/// A matrix in shared memory as its descriptor says, strides in bytes.
 struct Matrix {
   std::uint32_t start;
   std::uint32_t leading;
@@ -40,7 +40,7 @@ void read_unit(SharedWindow& shared, DType type, std::uint32_t address, float* v
   // Address bits: unit of 16 bytes in the row of 128, exclusive-or row of the period.
   const std::uint32_t place = address ^ (address >> 3 & 0x70u);
   const std::byte* unit = shared.at(place, kMatrixUnitBytes, "matrix product");
-  // Here and not at the issue: the product reads now.
+  // Checked here and not at the issue, because the product reads now.
   shared.check_fenced(place, kMatrixUnitBytes, "matrix product");
   for (std::uint32_t i = 0; i < kUnitElements; ++i) {
     std::uint16_t bits;

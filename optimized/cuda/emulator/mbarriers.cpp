@@ -30,7 +30,7 @@ MBarrier& MBarriers::at(const Barrier* barrier, const char* what) {
   if (found == barriers_.end()) {
     fault("{}: there is no barrier yet at shared offset {}", what, address - kFirstAddress);
   }
-  // A barrier is opaque: whoever uses its memory for something else has broken it.
+  // A barrier is opaque: other use of its memory breaks it.
   if (barrier->state != bits_at(address)) {
     fault("{}: the barrier at shared offset {} was written over", what, address - kFirstAddress);
   }
@@ -47,7 +47,7 @@ void MBarriers::init(Barrier* barrier, int arrivals) {
   const std::uint32_t address =
       block_.shared.address(barrier, sizeof(Barrier), alignof(Barrier), "init_barrier()");
   if (arrivals < 1 || arrivals > kMaxArrivals) fault("init_barrier(): {} arrivals", arrivals);
-  // On a GPU the waiting threads would be lost.
+  // A GPU would lose the threads that wait.
   const auto found = barriers_.find(address);
   if (found != barriers_.end() && !found->second.parked.empty()) {
     fault("init_barrier(): threads wait for the barrier that is there");
@@ -62,7 +62,7 @@ void MBarriers::init(Barrier* barrier, int arrivals) {
 }
 
 void MBarriers::publish() {
-  // Only what this thread made: others' barriers still need a fence of their own.
+  // Publishes barriers of this thread only: those of others need a fence of their own.
   for (auto& [address, barrier] : barriers_) {
     if (barrier.unpublished_by == running_thread()) barrier.unpublished_by = nullptr;
   }
@@ -92,7 +92,7 @@ void MBarriers::complete(MBarrier& barrier, std::uint32_t bytes) {
 void MBarriers::wait(Barrier* barrier, int parity, WaitName name) {
   if (parity != 0 && parity != 1) fault("wait(): a parity of {}", parity);
   MBarrier& target = at(barrier, "wait()");
-  // Asked again after each wake-up: another phase may have ended meanwhile, and the parity with it.
+  // Checks again after each wake-up: another phase may have ended and changed the parity.
   while (static_cast<int>(target.phase & 1) == parity) {
     target.parked.push_back(running_thread());
     block_.scheduler.park({"barrier at shared offset {}, parity {}",

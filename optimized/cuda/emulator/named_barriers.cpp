@@ -12,7 +12,7 @@ struct WarpArrival {
   std::uint64_t round;
 };
 
-/// The last lane of a warp brings all of them.
+/// Brings a warp to a barrier; the last lane calls it for all.
 /// bar.sync counts warps: all of its threads come at once.
 void bring_warp(const Warp::Operands& lanes) {
   const WarpArrival first = *static_cast<WarpArrival*>(lanes[0]);
@@ -48,7 +48,7 @@ std::uint64_t NamedBarriers::come_as_warp(int barrier, int threads) {
   if (state.arrived > 0 && state.threads != threads) {
     fault("barrier {}: {} threads here, {} in others", barrier, threads, state.threads);
   }
-  // A warp that comes again before the round is over is in the next round in its own mind.
+  // A warp that comes again before the round is over takes it for the next one.
   if (state.came[warp]) fault("barrier {}: comes twice before the other threads came", barrier);
   state.came[warp] = true;
   state.threads = threads;
@@ -56,7 +56,7 @@ std::uint64_t NamedBarriers::come_as_warp(int barrier, int threads) {
   if ((state.arrived += 32) < threads) return round;  // warps are whole, so 32 at a time
   state.arrived = 0;
   state.came.assign(state.came.size(), false);
-  // The barrier can be used again at once: who waits knows its round by number.
+  // The barrier can be used again at once: threads that wait know their round by number.
   ++state.round;
   for (int other : state.parked) {
     block.scheduler.wake(&block.threads[static_cast<std::size_t>(other)]);
@@ -113,7 +113,7 @@ void sync_threads(int barrier, int threads) {
 
 void arrive_threads(int barrier, int threads) {
   check("arrive_threads()", barrier, threads);
-  // Without waiting: producers tell consumers, and go on.
+  // Does not wait: producers tell consumers, and go on.
   barriers_here().come("arrive_threads()", barrier, threads);
   running_thread()->block->scheduler.maybe_yield();
 }

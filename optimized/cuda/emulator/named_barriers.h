@@ -7,15 +7,15 @@
 
 namespace ringlab::cuda::emulator {
 
-/// The 16 barriers of a block, of which 0 is that of sync_block(). Warps come whole. Faults: lanes
-/// of a warp that differ, participants that disagree on how many they are, a warp that comes twice
-/// before the others came, a thread that has ended and was needed by sync_block().
+/// The 16 barriers of a block; sync_block() uses barrier 0. Warps come whole. Faults: lanes of a
+/// warp that differ, participants that disagree on their number, a warp that comes twice before the
+/// others came, a thread that has ended and that sync_block() needs.
 class NamedBarriers {
  public:
   explicit NamedBarriers(int threads);
 
-  /// Called by each lane of the warp: when the others have to come, returns the number of the round
-  /// that has to end. `name` is what the warp calls.
+  /// Called by each lane of the warp; returns the number of the round that has to end. `name`: the
+  /// function that the warp called.
   std::uint64_t come(const char* name, int barrier, int threads);
   void wait(int barrier, std::uint64_t round);
   void end_thread();

@@ -17,7 +17,7 @@ std::vector<float> half_values() {
   return values;
 }
 
-/// -1, 0 or 1, scattered over arguments.
+/// A step of -1, 0 or 1 that looks random in x.
 int step_of(float x) {
   const auto bits = __builtin_bit_cast(std::uint32_t, x);
   return static_cast<int>((bits * 0x9e3779b1u >> 7) % 3) - 1;

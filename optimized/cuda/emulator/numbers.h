@@ -1,4 +1,4 @@
-// Numbers as a GPU makes them.
+// Arithmetic as a GPU does it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ float widen(DType type, std::uint16_t bits);
 void unpack(DType type, std::uint32_t pair, float* values);
 /// a + b as atomics add: subnormal numbers and sums count as 0.
 float flushed_sum(float a, float b);
-/// 2^x: rounded to nearest where x is an integer, else off by one more step up or down, or not,
-/// depending on x: a GPU is allowed two. Subnormal arguments and results count as 0.
+/// 2^x, rounded to nearest; where x is no integer up to one step more off, depending on x: a GPU
+/// may be off by two. Subnormal arguments and results count as 0.
 float exp2_approx(float x);
 
 }  // namespace ringlab::cuda::emulator

@@ -21,7 +21,7 @@ Warpgroup& warpgroup_here() {
   return block_here().warpgroups[group];
 }
 
-/// Calls visit(element of the tile, register of `d`) for what a thread holds of a tile (64, n).
+/// Calls visit(element of the tile, register of `d`) for a thread's elements of a tile (64, n).
 /// The accumulator layout of wgmma (PTX ISA, "Register Fragments for wgmma.mma_async"):
 /// warp w holds rows 16 w … 16 w + 15; a thread holds two neighbouring columns of two
 /// rows, 8 apart, per 8 columns.
@@ -58,7 +58,7 @@ std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows
   return result;
 }
 
-/// A (64, 16): from registers, or from shared memory, where it is columns in one form.
+/// A (64, 16): from registers, or from shared memory, transposed in ProductForm::columns.
 std::vector<float> left_operand(SharedWindow& shared, const ProductShape& shape,
                                 const FourPairs& p) {
   if (shape.form == ProductForm::weights || shape.form == ProductForm::left_registers) {
@@ -73,7 +73,7 @@ std::vector<float> left_operand(SharedWindow& shared, const ProductShape& shape,
   return transposed(a, 16, 64);
 }
 
-/// B (16, n): in shared memory it lies like this, or as rows of 16 channels.
+/// B (16, n): lies in shared memory as such, or as rows of 16 channels.
 std::vector<float> right_operand(SharedWindow& shared, const ProductShape& shape) {
   const auto n = static_cast<std::size_t>(shape.n);
   std::vector<float> b(n * 16);
@@ -85,8 +85,8 @@ std::vector<float> right_operand(SharedWindow& shared, const ProductShape& shape
   return transposed(b, n, 16);
 }
 
-/// d (64, n) = or += a (64, 16) b (16, n); the sum of the 16 products first.
-/// The order inside a product is a model: real tensor cores round otherwise, so bits may differ.
+/// d (64, n) = or += a (64, 16) b (16, n); adds up the 16 products first.
+/// The order is a model: real tensor cores round otherwise, so bits may differ.
 void multiply(const ProductShape& shape, const float* a, const float* b, float* d) {
   const auto n = static_cast<std::size_t>(shape.n);
   float sums[256];  // n is at most 256
@@ -152,7 +152,7 @@ void Warpgroup::take_registers(IssuedProduct& product, float* d) {
   if (!product.is_first_on_tile) fault("matrix product: threads give different accumulators");
   for_fragment(running_thread()->index % kThreads, n,
                [&](std::size_t element, int index) { product.tile->values[element] = d[index]; });
-  // Whoever reads them before the wait reads NaN, and whoever writes is found at the next check.
+  // Reading registers before the wait gives NaN; writing them is found at the next check.
   std::fill(d, d + n / 2, kHeld);
   mine().held.push_back({.d = d, .tile = product.tile, .last = mine().issued});
 }
@@ -175,7 +175,7 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
   if (p && member.has_new_operands) {
     fault("matrix product: operands in registers changed, and no products_begin() followed");
   }
-  // Done only when all 128 threads have issued it, since warps need not be in step.
+  // Runs only when all 128 threads have issued it, since warps need not be in step.
   IssuedProduct& next = product(shape, member.issued++);
   const auto held = std::find_if(member.held.begin(), member.held.end(),
                                  [d](const HeldRegisters& other) { return other.d == d; });
@@ -189,7 +189,7 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
     std::copy(p, p + 4, next.p[thread].begin());
   }
   if (++next.issued_by < kThreads) return;
-  // At some time from now on. Jobs are not in order, but each does the oldest product that is left.
+  // Jobs run at any later time and in any order; each does the oldest product that is left.
   block.scheduler.post([this, &block, first_thread] { do_next(block, first_thread); });
 }
 
@@ -205,7 +205,7 @@ void Warpgroup::do_next(ThreadBlock& block, int first_thread) {
   ++done_;
   for (int i = 0; i < kThreads; ++i) {
     Member& member = members_[static_cast<std::size_t>(i)];
-    // Threads are woken when what they wait for is done, and none before.
+    // Wakes threads whose awaited products are done, and no others.
     if (member.awaited == 0 || member.awaited > done_) continue;
     member.awaited = 0;
     block.scheduler.wake(&block.threads[static_cast<std::size_t>(first_thread + i)]);
@@ -223,7 +223,7 @@ void Warpgroup::wait(int pending) {
     block_here().scheduler.park({"products_wait<{}>()", pending});
   }
   release(member, running_thread()->index % kThreads, covered);
-  // Also after a wait that had nothing to wait for: others get a turn between any two steps.
+  // Yields also after a wait without work under way: others get a turn between any two steps.
   block_here().scheduler.maybe_yield();
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr int kAll = 65536;  // of a multiprocessor
 
 int at_first(int threads, int per_thread) {
-  // As ptxas gives them out: a multiple of 8, at most 248 without a wish.
+  // As ptxas allots registers: a multiple of 8, at most 248 unless told otherwise.
   return per_thread ? per_thread : std::min(kAll / threads / 8 * 8, 248);
 }
 
@@ -32,7 +32,7 @@ void Registers::take(int registers) {
   Thread& thread = *running_thread();
   int& mine = held_[static_cast<std::size_t>(thread.index)];
   if (registers < mine) fault("take_registers<{}>(): has {} already", registers, mine);
-  // Until other warps have given enough back: all that are parked try again.
+  // Waits until other warps have given enough back: all parked threads then try again.
   while (free_ < registers - mine) {
     parked_.push_back(thread.index);
     thread.block->scheduler.park({"take_registers<{}>(), has {}", registers, mine});

@@ -5,8 +5,8 @@
 
 namespace ringlab::cuda::emulator {
 
-/// 65536 registers, of which every thread has the same number at first. Who takes more than are
-/// free waits until others gave.
+/// 65536 registers, of which every thread has the same number at first. A thread that takes more
+/// than are free waits until others have given some back.
 class Registers {
  public:
   Registers(int threads, int per_thread);

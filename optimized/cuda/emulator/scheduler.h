@@ -46,7 +46,7 @@ class Scheduler {
   void wake(Thread* thread);
   void yield();        ///< lets others run
   void maybe_yield();  ///< now and then
-  /// Work that happens at some time from now on, in any order.
+  /// Adds work that happens at some time from now on, in any order.
   void post(std::function<void()> job);
 
   /// Runs one thread until it stops, or one job. False: nobody can run and there is nothing to do.

@@ -61,7 +61,7 @@ void SharedWindow::check_fenced(std::uint32_t address, int bytes, const char* wh
 }
 
 void SharedWindow::poison(std::uint32_t address, int bytes) {
-  // Both at once: a copy of the asynchronous proxy needs no fence to be seen by itself.
+  // Writes both views: the asynchronous proxy sees its own copies without a fence.
   const std::size_t offset = address - kFirstAddress;
   std::memset(data_ + offset, static_cast<int>(kPoison), static_cast<std::size_t>(bytes));
   std::memset(async_view_.data() + offset, static_cast<int>(kPoison),
@@ -80,7 +80,7 @@ void SharedWindow::write_async(std::uint32_t address, const std::byte* source, i
 }
 
 void SharedWindow::check_edges() const {
-  // Checked when the block ends: nobody may have written beyond its memory.
+  // Called when the block ends: no thread may have written beyond its memory.
   const auto is_edge = [](std::byte b) { return b == kEdge; };
   const std::byte* end = storage_.data() + storage_.size();
   if (!std::all_of(storage_.data(), static_cast<const std::byte*>(data_), is_edge)) {

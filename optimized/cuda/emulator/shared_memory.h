@@ -14,7 +14,7 @@
 namespace ringlab::cuda::emulator {
 
 inline constexpr std::byte kPoison{0xff};
-/// The address of the first byte in the window; the machine keeps what is before.
+/// The address of the first byte in the window; the machine keeps lower addresses for itself.
 inline constexpr std::uint32_t kFirstAddress = 1024;
 
 class SharedWindow {
@@ -24,7 +24,7 @@ class SharedWindow {
   std::byte* data() { return data_; }
   /// Address in the window of `bytes` bytes at `place`; a fault unless they are inside and aligned.
   std::uint32_t address(const void* place, int bytes, int alignment, const char* what) const;
-  /// The bytes at an address, checked likewise.
+  /// The `bytes` bytes at an address; a fault unless they are inside.
   std::byte* at(std::uint32_t address, int bytes, const char* what);
 
   void fence() { async_view_.assign(data_, data_ + bytes_); }

@@ -29,7 +29,7 @@ void put(BoxStores::Kind kind, std::byte* element, const std::byte* value, std::
   std::memcpy(element, &sum, sizeof(sum));
 }
 
-/// `bytes` of shared memory, swizzled as load_box() leaves them, to what exists of the box.
+/// Writes `bytes` of shared memory, swizzled as by load_box(), to existing elements of the box.
 void write_box(BoxStores::Kind kind, const TensorBox& box, const std::vector<std::byte>& bytes) {
   const auto size = static_cast<std::uint32_t>(box.map.element_bytes);
   for (std::uint32_t place = 0; place < bytes.size(); place += size) {

@@ -11,9 +11,9 @@
 
 namespace ringlab::cuda::emulator {
 
-/// The box in shared memory is read, and the tensor written, at a random time after the issue; of every
-/// second box only once its thread waits for it. Faults: a box that holds unfenced writes, or that
-/// changes before it has been read.
+/// The box in shared memory is read, and the tensor written, at a random time after the issue;
+/// every second box only once its thread waits for it. Faults: a box that holds unfenced writes, or
+/// that changes before it has been read.
 class BoxStores {
  public:
   explicit BoxStores(int threads) : groups_(threads), held_(static_cast<std::size_t>(threads)) {}

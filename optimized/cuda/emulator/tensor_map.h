@@ -1,4 +1,4 @@
-// Tensor maps of the emulated GPU: plain fields where a GPU has its own.
+// Tensor maps of the emulated GPU: plain fields in place of a GPU's opaque ones.
 #pragma once
 
 #include <cstdint>

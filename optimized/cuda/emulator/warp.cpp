@@ -20,7 +20,7 @@ struct Shuffle {
   std::uint32_t result;
 };
 
-// When the last lane has come, it does the work of all: no lane sees half of a shuffle.
+// The last lane to come does the work of all: no lane sees half of a shuffle.
 void do_shuffle(const Warp::Operands& operands) {
   for (void* lane : operands) {
     auto& mine = *static_cast<Shuffle*>(lane);
@@ -147,10 +147,10 @@ void do_multiply(const Warp::Operands& operands) {
 
 void Warp::meet(const char* what, void* operands, void (*act)(const Operands&)) {
   Thread& thread = *running_thread();
-  // On a GPU this hangs or is undefined; here it is a fault that names the instruction.
+  // Meeting after a lane has ended hangs or is undefined on a GPU; here it is a fault.
   if (ended_ > 0) fault("{}: other lanes of the warp have ended", what);
   if (arrived_ > 0 && std::strcmp(what, what_) != 0) {
-    // Compared by name: lanes of a warp that come to different instructions diverge.
+    // Names differ: lanes of a warp that come to different instructions diverge.
     fault("lanes of a warp diverge: {} here, {} in {} other lanes", what, what_, arrived_);
   }
   what_ = what;
@@ -160,7 +160,7 @@ void Warp::meet(const char* what, void* operands, void (*act)(const Operands&)) 
     scheduler.park({what});
     return;
   }
-  // Before anybody is woken: results are in their registers when lanes go on.
+  // Acts before lanes are woken: their results are in registers when they go on.
   act(operands_);
   arrived_ = 0;
   const int first = thread.index / 32 * 32;

@@ -8,8 +8,8 @@
 
 namespace ringlab::cuda::emulator {
 
-/// The meeting point of the 32 lanes of a warp. A lane that comes to another operation than the one
-/// that others of the warp are at, or ends, is a fault: the warp has diverged.
+/// The meeting point of the 32 lanes of a warp. A lane that comes to another operation than the
+/// other lanes, or ends, is a fault: the warp has diverged.
 class Warp {
  public:
   using Operands = std::array<void*, 32>;

@@ -9,7 +9,7 @@
 namespace ringlab::cuda {
 namespace {
 
-/// dQ in a fixed order is the portable kernels'.
+/// The portable kernels make dQ in a fixed order.
 template <class Element, int kChannels>
 __global__ void __launch_bounds__(kBackwardThreads)
     queries_kernel(const __grid_constant__ BackwardCall<Element> call) {

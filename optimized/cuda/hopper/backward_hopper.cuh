@@ -87,7 +87,7 @@ template <class ElementType, int kPaddedChannels, HopperAdding kHowToAdd = Hoppe
 struct HopperBackwardTile {
   using Element = ElementType;
   static constexpr HopperAdding kAdding = kHowToAdd;
-  /// dQ of a tile is multiplied with the next one's: consumers need not keep in step.
+  /// dQ of a tile is multiplied during the next tile: consumers need not keep in step.
   static constexpr bool kLater = kOneTileLater;
   static constexpr int kChannels = kPaddedChannels;
   static constexpr int kConsumers = 2;
@@ -95,7 +95,7 @@ struct HopperBackwardTile {
   static constexpr int kQueries = 64 * 128 / kChannels;
   static constexpr int kMaskQueries = BackwardTiles<kChannels>::kQueries;
   static constexpr int kStages = 2;
-  /// lse and delta are read under the products before: there are registers for 64 queries.
+  /// lse and delta are read while earlier products run: registers suffice for 64 queries.
   static constexpr bool kReadsEarly = kQueries == 64;
   static constexpr int kConsumerThreads = 128 * kConsumers;
   static constexpr int kThreads = 128 + kConsumerThreads;
@@ -117,7 +117,7 @@ struct QueryPlace {
   std::int32_t first_query;
 };
 
-/// The words that consumers are told of a tile besides Q and dO.
+/// Facts of a tile that consumers need besides Q and dO.
 template <int kQueries>
 struct alignas(8) QueryRows {
   float lse[kQueries];  ///< in base 2; +inf: all weights are 0; NaN: none is a number
@@ -178,10 +178,10 @@ struct HopperBackwardParams {
   BackwardOrder order;
 };
 
-/// The place where dQ is made: here, by additions in any order, or by another kernel.
+/// The kernel that makes dQ: this one, by additions in any order, or another one.
 enum class HopperQueryGradients { here, elsewhere };
 
-/// Called by one thread.
+/// Initialises the barriers. Called by one thread.
 template <class Tile>
 RINGLAB_KERNEL_CODE void init_backward_barriers(HopperBackwardBarriers<Tile>& barriers) {
   init_barrier(&barriers.keys_full, 1);
@@ -243,7 +243,7 @@ RINGLAB_KERNEL_CODE ProducedRow read_row(const BackwardCall<Element>& call, std:
   return row;
 }
 
-/// A warpgroup: one thread copies, each brings what is to be known of one query.
+/// The producer, a warpgroup: one thread copies, each brings lse, delta and interval of a query.
 template <class Tile>
 struct BackwardProducer {
   const HopperBackwardParams<typename Tile::Element>& params;
@@ -260,7 +260,7 @@ struct BackwardProducer {
                                              block.first_key);
   }
 
-  /// The tile, or where `meeting` is none, that there are no more.
+  /// Sends the tile, or if `meeting` is none the news that there are no more.
   RINGLAB_KERNEL_CODE void send(std::int32_t head, std::int32_t first_query, TileMeeting meeting) {
     const int thread = thread_index(), stage = place.stage;
     const bool is_tile = meeting != TileMeeting::none;
@@ -308,7 +308,7 @@ RINGLAB_KERNEL_CODE QueryWalk begin_walk(const HopperBackwardParams<typename Til
   return walk;
 }
 
-/// Loads the keys of the block, unless nobody sees them, and then the tiles that see some.
+/// Loads the keys of the block, if some query sees one, and then the tiles that see some.
 template <class Tile>
 RINGLAB_KERNEL_CODE void produce_queries(const HopperBackwardParams<typename Tile::Element>& params,
                                          HopperBackwardShared<Tile> shared, BlockKeys block) {
@@ -331,7 +331,7 @@ struct KeySums {
   float dv[Tile::kChannels / 2];
 };
 
-/// A thread's part of a tile: of the same keys the queries 8 n + 2 t and the next one.
+/// A thread's part of a tile: the same keys, with the queries 8 n + 2 t and the next one.
 template <class Tile>
 struct PairParts {
   float p[Tile::kQueries / 2];   ///< scores, then weights
@@ -362,7 +362,7 @@ RINGLAB_KERNEL_CODE OfQueries<Tile> read_queries(const float (&numbers)[Tile::kQ
 }
 
 /// Waits for the products of d, all but the last kPending groups, and reads a number of each query:
-/// under them where there are registers.
+/// while the products run where there are registers.
 template <int kPending, class Tile>
 RINGLAB_KERNEL_CODE OfQueries<Tile> read_under_products(float (&d)[Tile::kQueries / 2],
                                                         const float (&numbers)[Tile::kQueries]) {
@@ -374,7 +374,7 @@ RINGLAB_KERNEL_CODE OfQueries<Tile> read_under_products(float (&d)[Tile::kQuerie
   return mine;
 }
 
-/// Scores become weights: 2^(scale S - lse), and 0 for pairs that do not see each other.
+/// Turns scores into weights: 2^(scale S - lse), and 0 for pairs that do not see each other.
 template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const OfQueries<Tile>& lses,
                                      const QueryRows<Tile::kQueries>& rows, float scale,
@@ -395,7 +395,7 @@ RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const OfQueries<Til
   });
 }
 
-/// dP becomes dS.
+/// Turns dP into dS.
 template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
                                              const OfQueries<Tile>& deltas) {
@@ -428,7 +428,7 @@ RINGLAB_KERNEL_CODE void round_pairs(std::uint32_t (&rounded)[kCount][4],
 
 // --- a consumer: shared memory -----------------------------------------------------------------
 
-/// Zeroes what is not finite in kBytes bytes; by all consumers.
+/// Sets NaN and infinities in kBytes bytes to zero; called by all consumers.
 template <class Tile, int kBytes>
 RINGLAB_KERNEL_CODE void clear_not_finite_in(std::byte* operand) {
   constexpr std::uint32_t kTop = Tile::Element::Format::top_exponent;
@@ -450,14 +450,14 @@ RINGLAB_KERNEL_CODE void clear_not_finite_in(std::byte* operand) {
   }
 }
 
-/// Makes what consumers wrote to shared memory visible to the products of all of them.
+/// Makes writes of consumers to shared memory visible to the products of all consumers.
 template <class Tile>
 RINGLAB_KERNEL_CODE void share_with_consumers() {
   fence_async_proxy();
   sync_threads(1, Tile::kConsumerThreads);
 }
 
-/// Q and dO lose what is not finite; by all consumers.
+/// Sets NaN and infinities in Q and dO to zero; called by all consumers.
 template <class Tile>
 RINGLAB_KERNEL_CODE void clear_not_finite(std::byte* q, std::byte* dout) {
   clear_not_finite_in<Tile, Tile::kQueryBytes>(q);
@@ -465,8 +465,8 @@ RINGLAB_KERNEL_CODE void clear_not_finite(std::byte* q, std::byte* dout) {
   share_with_consumers<Tile>();
 }
 
-/// dSᵀ (keys, queries) goes to its place in boxes of 64 queries; `of_warp`: the first of the warp's 16
-/// rows. All lanes.
+/// Stores dSᵀ (keys, queries) in boxes of 64 queries; `of_warp`: the first of the warp's 16 rows.
+/// All lanes.
 template <class Tile>
 RINGLAB_KERNEL_CODE void store_ds(std::byte* of_warp, const PairParts<Tile>& parts) {
   RINGLAB_UNROLL
@@ -519,7 +519,7 @@ struct BackwardConsumer {
     products_commit();
   }
 
-  // The piece of dQ that is this consumer's.
+  // The place of this consumer's piece of dQ.
   RINGLAB_KERNEL_CODE int piece_query() const { return number % (Tile::kQueries / 64) * 64; }
   RINGLAB_KERNEL_CODE int piece_channel() const { return number / (Tile::kQueries / 64) * 64; }
 
@@ -542,7 +542,7 @@ struct BackwardConsumer {
     if (lane_index() == 0) arrive(&shared.barriers().empty[place.stage]);
     place.advance();
   }
-  /// By all lanes: this warp's dS of the tile is in shared memory.
+  /// Tells the consumers that this warp's dS of the tile is in shared memory. All lanes.
   RINGLAB_KERNEL_CODE void tell_ds() const {
     fence_async_proxy();
     sync_warp();
@@ -550,7 +550,7 @@ struct BackwardConsumer {
   }
 };
 
-/// dQ of a piece is added to memory.
+/// Adds dQ of a piece to memory.
 template <class Tile>
 RINGLAB_KERNEL_CODE void add_dq(const BackwardConsumer<Tile>& consumer, QueryPlace place,
                                 const float (&dq)[32]) {
@@ -578,7 +578,7 @@ RINGLAB_KERNEL_CODE void add_dq(const BackwardConsumer<Tile>& consumer, QueryPla
   }
 }
 
-/// The same by way of shared memory: 16 rows of the piece by this warp. All lanes.
+/// Adds dQ of a piece to memory by way of shared memory: 16 rows by this warp. All lanes.
 template <class Tile>
 RINGLAB_KERNEL_CODE void add_dq_boxes(const BackwardConsumer<Tile>& consumer, QueryPlace place,
                                       const float (&dq)[32]) {
@@ -614,8 +614,8 @@ RINGLAB_KERNEL_CODE void add_dq_boxes(const BackwardConsumer<Tile>& consumer, Qu
   commit_boxes();
 }
 
-/// dQ of the tile before, once the dS of both consumers is there. issue() comes when all products are
-/// done: it issues others, under which dQ goes to memory.
+/// Makes dQ of the tile before, once the dS of both consumers is there. Calls issue() when all
+/// products are done, to issue others: dQ goes to memory while they run.
 template <class Tile, class Issue>
 RINGLAB_KERNEL_CODE void add_dq_of_tile_before(BackwardConsumer<Tile>& consumer, Issue&& issue) {
   if (consumer.before.head < 0) {
@@ -632,7 +632,7 @@ RINGLAB_KERNEL_CODE void add_dq_of_tile_before(BackwardConsumer<Tile>& consumer,
   add_dq_boxes(consumer, consumer.before, dq);
 }
 
-/// Adds what one tile of queries brings to the gradients, but for its dQ, and dQ of the tile before.
+/// Adds one tile of queries to dK and dV, and dQ of the tile before to memory.
 template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void meet_tile_later(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
                                          int first_key) {
@@ -664,7 +664,7 @@ RINGLAB_KERNEL_CODE void meet_tile_later(BackwardConsumer<Tile>& consumer, KeySu
   consumer.release_tile();
 }
 
-/// Adds what one tile of queries brings to the gradients.
+/// Adds one tile of queries to all gradients.
 template <TileMeeting kMeeting, HopperQueryGradients kWhere, class Tile>
 RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
                                    int first_key) {
@@ -687,7 +687,7 @@ RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Til
     std::byte* const ds = shared.ds(consumer.place.stage);
     store_ds(ds + (warp_index() - 4) * kWarpBoxBytes, parts);
     share_with_consumers<Tile>();
-    // Read now: once dK is issued, a lane that is ahead of others may release the stage.
+    // Reads the place now: once dK is issued, a lane that is ahead may release the stage.
     const QueryPlace tile = rows.place;
     float dq[32];
     consumer.issue_dq(dq, ds);
@@ -708,8 +708,8 @@ RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Til
   consumer.release_tile();
 }
 
-/// A thread's sums are added to a gradient in memory, (keys, channels); `shared`: other blocks add to
-/// those of these keys.
+/// Adds a thread's sums to a gradient in memory, (keys, channels); `shared`: other blocks add to
+/// the gradients of these keys.
 template <class Tile>
 RINGLAB_KERNEL_CODE void leave_sums(const float (&sums)[Tile::kChannels / 2], float* head,
                                     std::int32_t keys, std::int32_t channels, int first_key,

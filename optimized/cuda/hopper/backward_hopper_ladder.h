@@ -20,11 +20,12 @@ struct HopperBackwardVersion {
   bool by_heads = false;        ///< order_by_heads(); else order_by_groups()
 };
 
-/// All of them: those for 64 channels, then those for 128.
+/// All versions: for 64 channels, then for 128.
 std::span<const HopperBackwardVersion> hopper_backward_versions();
 
 /// The backward pass by one of hopper_backward_versions(), never deterministic; else as
-/// backward_hopper(). Input error for what that does not take, and for more channels.
+/// backward_hopper(). Input error for calls that backward_hopper() does not take, or with more
+/// channels than the version.
 void backward_hopper_version(const HopperBackwardVersion& version,
                              const BackwardCall<BFloat16>& call, Stream stream);
 

@@ -31,7 +31,7 @@ constexpr void for_each_hopper_backward_version(Visitor&& visit) {
   with_channels.template operator()<128>();
 }
 
-/// Calls visit(tile) for that one of them.
+/// Calls visit(tile) for the version of that name.
 template <class Visitor>
 void with_hopper_backward_version(const HopperBackwardVersion& version, Visitor&& visit) {
   for_each_hopper_backward_version([&](const HopperBackwardVersion& one, auto tile) {

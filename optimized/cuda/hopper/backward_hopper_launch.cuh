@@ -1,4 +1,4 @@
-// The launch of the backward kernels for Hopper, and what is checked before.
+// The launch of the backward kernels for Hopper, and the checks before it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,7 +13,7 @@
 
 namespace ringlab::cuda {
 
-/// static: each file that launches it has a kernel of its own, registered once.
+/// static: each file that launches the kernel has one of its own, registered once.
 template <class Tile, HopperQueryGradients kWhere>
 static __global__ void __launch_bounds__(Tile::kThreads, 1) backward_hopper_kernel(
     const __grid_constant__ HopperBackwardParams<typename Tile::Element> params) {

@@ -1,4 +1,4 @@
-// The shapes in which backward_hopper.cuh is compiled, and what it is given in each.
+// The shapes in which backward_hopper.cuh is compiled, and its parameters in each.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ inline BackwardOrder order_by_groups(const BlockShape& shape, std::int32_t block
   return {block_keys, shape.q_heads / shape.kv_heads, shape.batch * shape.q_heads};
 }
 
-/// `make_map` is make_tensor_map(), of the device or of its emulation. There is at least one query,
-/// and one key.
+/// The kernel's parameters. `make_map` is make_tensor_map(), of the device or of its emulation.
+/// There is at least one query, and one key.
 template <class Tile, class MakeMap>
 HopperBackwardParams<typename Tile::Element> hopper_backward_params(
     const BackwardCall<typename Tile::Element>& call, const BackwardOrder& order,

@@ -5,9 +5,9 @@
 // Kernels make descriptors here and so does the emulated GPU, which then reads matrices as the PTX
 // ISA says a descriptor is read. Addresses are 32-bit addresses in the window of shared memory.
 //
-// A box of R rows and 64 channels of 16 bits, as load_box leaves it. A unit of 16 bytes lies at the
-// place whose number is its own with bits 4 … 6 of the address exclusive-ored with bits 7 … 9:
-// "swizzled by 128 bytes". Eight rows, 1024 bytes, are one period.
+// A box of R rows and 64 channels of 16 bits, as load_box() leaves it. A unit of 16 bytes lies at
+// its address with bits 4 … 6 exclusive-ored with bits 7 … 9: "swizzled by 128 bytes". Eight rows,
+// 1024 bytes, are one period.
 //
 //   at byte   16-byte units, by place
 //
@@ -41,7 +41,7 @@ inline constexpr int kBoxChannels = 64;
 inline constexpr std::uint32_t kBoxRowBytes = 128;
 inline constexpr std::uint32_t kSwizzlePeriodBytes = 1024;  ///< also the alignment of boxes
 
-/// The address at which the byte that belongs at `address` lies.
+/// The swizzled place of the byte at `address`.
 RINGLAB_HD constexpr std::uint32_t swizzle_128(std::uint32_t address) {
   return address ^ ((address >> 7 & 7u) << 4);
 }

@@ -1,4 +1,4 @@
-// 2^x by multiply-adds, for weights that the special function units have no time for.
+// 2^x by multiply-adds, for weights that would overload the special function units.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@ namespace ringlab::cuda {
 /// Relative error of exp2_polynomial(), with all its roundings (tests, every float).
 inline constexpr double kPolynomialError = 0x1p-13;
 
-/// 2^x for x up to 100: x = n + r with n whole and |r| <= 1/2, and a cubic for 2^r, the one with
-/// the least largest relative error among those that are 1 at 0. Below -127 it is 0, NaN stays NaN.
+/// 2^x for x up to 100: x = n + r with n whole and |r| <= 1/2, and a cubic for 2^r, with the
+/// least largest relative error of all that are 1 at 0. Below -127 it is 0, NaN stays NaN.
 /// Eight or nine instructions, none of them of the special function units.
 RINGLAB_HD inline float exp2_polynomial(float x) {
   constexpr float kWhole = 0x1.8p23f + 127;  // added: x is rounded, and its lowest bits are n + 127

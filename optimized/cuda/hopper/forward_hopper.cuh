@@ -25,9 +25,9 @@
 //   barriers: a "full" and an "empty" one for Q and for every stage of K and of V; "told", "heard"
 //
 // "full" completes when the producer has announced its bytes and all of them have arrived; "empty"
-// when every warp of every consumer has said that its products have read the buffer. By warp, since
-// waiting for products is by warp. Both sides read and write these buffers through the
-// asynchronous proxy only, so no proxy fence is needed between them.
+// when every warp of every consumer has said that its products have read the buffer: warps arrive
+// one by one, since they wait for products one by one. Both sides read and write these buffers
+// through the asynchronous proxy only, so no proxy fence is needed between them.
 //
 // Time in a consumer; blocks are walked backwards, n counts them:
 //
@@ -38,17 +38,17 @@
 //
 // Rescaling is lazy: row_max need not be the maximum, only near it. While the scores exceed it by
 // at most 8 in base 2 nothing is rescaled, weights are up to 2^8, and since the division at the end
-// uses the same row_max the result is the same. Running states so hold a reference, not a maximum;
-// for merge_state() that makes no difference.
+// uses the same row_max the result is the same. Running states thus hold a reference, not a
+// maximum, which makes no difference for merge_state().
 //
-// Four things it can do besides (HopperTactics; docs/gpu.md has what they are worth). Q in
-// registers: a quarter of what products read of shared memory at 128 channels is Q, again for every
-// block; read once, it leaves its buffer to the next tile. Results in boxes: 16 rows of a warp go to
-// shared memory by stmatrix, and from there in one copy, which cuts at the tensor's edges. Tiles told:
-// a warp that has nothing else to do finds out the next tile, its walk and what each of its queries
-// sees, while the others work on this one. Pairs of heads: two blocks of a cluster have a query head
-// each of one K/V head, and so the same walk; each copies half of every block of keys to both, and says
-// to both when it has read.
+// The kernel has four options (HopperTactics; docs/gpu.md has their worth). Q in registers: at 128
+// channels a quarter of the shared memory that products read is Q, again for every block; read
+// once, it leaves its buffer to the next tile. Results in boxes: 16 rows of a warp go to shared
+// memory by stmatrix, and from there in one copy, which cuts at the tensor's edges. Tiles told: a
+// warp that has nothing else to do finds out the next tile, its walk and the keys that each of its
+// queries sees, while other warps work on this tile. Pairs of heads: two blocks of a cluster have a
+// query head each of one K/V head, and therefore the same walk; each copies half of every block of
+// keys to both, and tells both when it has read.
 //
 // NaN and infinity. Keys that a row does not see get the weight 0 by selection, whatever K holds.
 // But 0 · NaN in P V is NaN, and a block of V is multiplied for all rows of a tile; so where the
@@ -85,7 +85,7 @@ RINGLAB_KERNEL_CODE void load_rows(std::byte* to, const TensorMap* map, Barrier*
   }
 }
 
-/// A block of keys or values from row `row` on: alone, or each block of the cluster a part, for all.
+/// Loads a block of keys or values from row `row` on; in a cluster each block loads a part for all.
 template <class Tile>
 RINGLAB_KERNEL_CODE void load_keys(std::byte* to, const TensorMap* map, Barrier* full, int head,
                                    int row) {
@@ -152,8 +152,8 @@ RINGLAB_KERNEL_CODE void produce(const HopperParams<typename Tile::Element>& par
 
 // --- a consumer: softmax -----------------------------------------------------------------------
 
-/// Scores of keys that a row does not see become -inf; `first` is the block's first key. Compared
-/// are numbers that the compiler knows, so that no more than two registers are needed for a row.
+/// Sets scores of keys that a row does not see to -inf; `first` is the block's first key. Columns
+/// are constants that the compiler knows, so that a row needs no more than two registers.
 template <class Tile>
 RINGLAB_KERNEL_CODE void hide_unseen(ThreadRows<Tile>& rows, int first) {
   RINGLAB_UNROLL
@@ -171,8 +171,8 @@ RINGLAB_KERNEL_CODE void hide_unseen(ThreadRows<Tile>& rows, int first) {
   }
 }
 
-/// Moves row_max when the scores exceed it by too much. acc is still busy: `factor` is what it has
-/// to be multiplied by. `top`: the largest score, scaled.
+/// Moves row_max when the scores exceed it by too much. acc is still busy: it must be multiplied by
+/// `factor` later. `top`: the largest score, scaled.
 template <class Tile>
 RINGLAB_KERNEL_CODE void raise_row_max(ThreadRows<Tile>& rows, int i, float top) {
   rows.factor[i] = 1;
@@ -188,20 +188,20 @@ RINGLAB_KERNEL_CODE float weight_of(float x, int n) {
   return n % 8 < Tile::kTactics.polynomials ? exp2_polynomial(x) : exp2_approx(x);
 }
 
-/// Scores become weights, in place: 2^(scale · score - row_max), and their sum is taken.
+/// Turns scores into weights, in place: 2^(scale · score - row_max), and adds up their sum.
 template <class Tile>
 RINGLAB_KERNEL_CODE void weigh(ThreadRows<Tile>& rows, float scale) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
-    // From the first pair, not from -inf: one instruction less. A NaN is left out by fmaxf() here as
-    // there, and of nothing but NaN the largest raises no row_max.
+    // Begins with the first pair and not with -inf, which saves an instruction. fmaxf() leaves NaN
+    // out, and if all scores are NaN the largest raises no row_max.
     float top = fmaxf(rows.scores[2 * i], rows.scores[2 * i + 1]);
     RINGLAB_UNROLL
     for (int n = 1; n < Tile::kKeys / 8; ++n) {
       top = fmaxf(top, fmaxf(rows.scores[4 * n + 2 * i], rows.scores[4 * n + 2 * i + 1]));
     }
     raise_row_max(rows, i, max_of_row(top) * scale);
-    // A row that has seen nothing yet: any number does, but -inf - -inf is none.
+    // For a row that has seen nothing yet any number does, but -inf - -inf would be NaN.
     const float shift = rows.row_max[i] == kEmptyRowMax<float> ? 0 : rows.row_max[i];
     RINGLAB_UNROLL
     for (int n = 0; n < Tile::kKeys / 8; ++n) {
@@ -229,7 +229,8 @@ RINGLAB_KERNEL_CODE void round_weights(ThreadRows<Tile>& rows) {
   }
 }
 
-/// Does what raise_row_max() left to do. Rare, so it is a branch and not 2 · C / 4 products.
+/// Multiplies acc by the factors of raise_row_max(). Rare, so it is a branch and not 2 · C / 4
+/// products.
 template <class Tile>
 RINGLAB_KERNEL_CODE void rescale(ThreadRows<Tile>& rows) {
   if (rows.factor[0] == 1 && rows.factor[1] == 1) return;
@@ -251,7 +252,7 @@ struct Consumer {
   PipelinePlace<Tile::kStages> place = {};
   PipelinePlace<1> q_place = {};
 
-  /// S = Q Kᵀ, whose buffers are full.
+  /// Issues S = Q Kᵀ; the buffers of both are full.
   RINGLAB_KERNEL_CODE void issue_scores(ThreadRows<Tile>& rows) const {
     using Element = typename Tile::Element;
     const Operand q{shared.q + number * 64 * 128, Tile::kQueries};
@@ -269,7 +270,7 @@ struct Consumer {
     products_commit();
   }
 
-  /// Q goes to registers, and its buffer to the next tile.
+  /// Loads Q into registers, and gives its buffer to the next tile.
   RINGLAB_KERNEL_CODE void keep_queries(ThreadRows<Tile>& rows) const {
     const std::byte* const of_warp = shared.q + (thread_index() / 32 - 4) * kWarpBoxBytes;
     RINGLAB_UNROLL
@@ -301,7 +302,7 @@ struct Consumer {
   RINGLAB_KERNEL_CODE void release(Barrier* empty) const {
     if (thread_index() % 32 == 0) arrive(empty);
   }
-  /// K and V of a stage: every block of the cluster copies to it.
+  /// Releases K or V of a stage, to which every block of the cluster copies.
   RINGLAB_KERNEL_CODE void release_keys(Barrier* empty) const {
     if constexpr (Tile::kCluster == 1) return release(empty);
     if (thread_index() % 32 < Tile::kCluster) arrive_at(empty, thread_index() % 32);
@@ -309,7 +310,7 @@ struct Consumer {
   RINGLAB_KERNEL_CODE void release_k() const {
     release_keys(&shared.barriers->k_empty[place.stage]);
   }
-  /// `last`: Q was read for the last time by the scores that are there now.
+  /// Releases Q if the scores that are done now were the `last` to read it.
   RINGLAB_KERNEL_CODE void release_q(bool last) const {
     if (last && !Tile::kTactics.keeps_queries) release(&shared.barriers->q_empty);
   }
@@ -317,8 +318,8 @@ struct Consumer {
     release_keys(&shared.barriers->v_empty[place.before().stage]);
   }
 
-  /// Named barrier 1 + c is consumer c's turn: it waits, the one before it arrives. In a ring; the
-  /// last consumer gives the first one its first turn.
+  /// Named barrier 1 + c is consumer c's turn: it waits there, and the consumer before it arrives.
+  /// The consumers form a ring; the last one gives the first its first turn.
   RINGLAB_KERNEL_CODE void take_turn() const {
     if constexpr (Tile::kTakesTurns) sync_threads(1 + number, 256);
   }
@@ -327,7 +328,7 @@ struct Consumer {
   }
 };
 
-/// Scores of the block that begins at key `first` become weights; acc may still be busy.
+/// Turns scores of the block that begins at key `first` into weights; acc may still be busy.
 template <BlockCoverage kCoverage, class Tile>
 RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first) {
   constexpr bool kCompares =
@@ -336,7 +337,7 @@ RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, ThreadRows<Tile>
   weigh(rows, consumer.params.call.scale);
 }
 
-/// The first block of a tile: nothing to overlap with but the other consumers.
+/// The first block of a tile, which overlaps with other consumers only.
 template <class Tile>
 RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
                                      bool last) {
@@ -439,7 +440,7 @@ RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, ThreadRows<Tile>& r
   last_products(consumer, rows);
 }
 
-// --- a consumer: rows that ended as no number, or are out of reach ------------------------------
+// --- a consumer: rows that ended as NaN, infinite, or with a row_max beyond 2^24 ----------------
 
 /// True for all lanes of row i when an accumulator is infinite or NaN.
 template <class Tile>
@@ -509,8 +510,8 @@ RINGLAB_KERNEL_CODE void add_key(const ForwardCall<typename Tile::Element>& call
   });
 }
 
-/// Lost rows again from their states in memory, which nobody has touched yet. Reads what each row
-/// sees and nothing else, and scales scores before it subtracts. Slow, and for inputs only that are
+/// Computes lost rows again from their states in memory, which are still unchanged. Reads only keys
+/// that each row sees, and scales scores before it subtracts. Slow, and only for inputs that are
 /// not finite or have scores beyond 2^24. All lanes.
 template <class Tile>
 RINGLAB_KERNEL_CODE void redo_rows(const HopperParams<typename Tile::Element>& params,
@@ -552,7 +553,7 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
   const auto work = [&](TilePlace place, KeyWalk walk, const KeyRange* sees) {
     walk = uniform_walk(walk);
     const bool state_stays = !params.call.begins && !params.call.finishes;
-    if (walk.blocks == 0 && state_stays) return;  // as for half of a zigzag ring's hops
+    if (walk.blocks == 0 && state_stays) return;  // as in half of the hops of a zigzag ring
     begin_rows(params.call, place, sees, consumer.number, rows);
     if (walk.blocks > 0) {
       walk_keys(consumer, rows, walk);

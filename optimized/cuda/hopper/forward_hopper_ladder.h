@@ -1,4 +1,4 @@
-// The Hopper kernel in versions: what each of its ideas is worth, for `ringlab bench gpu --ladder`.
+// The Hopper kernel in versions, one for each of its ideas, for `ringlab bench gpu --ladder`.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace ringlab::cuda {
 
-/// Steps are cumulative: each has what the one before has, and one idea more; the last one that
-/// takes a call is forward_hopper() itself. Asides are the kernel with one thing changed.
+/// Steps are cumulative: each has one idea more than the step before; the last step that takes a
+/// call is forward_hopper() itself. Asides are the kernel with one thing changed.
 enum class HopperVersionKind { step, aside };
 
 struct HopperVersion {
@@ -28,11 +28,11 @@ struct HopperVersion {
   double exp_error = 0;  ///< relative, of its weights; 0: that of hopper_profile()
 };
 
-/// All of them: the ladder for 64 channels, then that for 128.
+/// All versions: the ladder for 64 channels, then the ladder for 128.
 std::span<const HopperVersion> hopper_versions();
 
-/// The forward pass by one of hopper_versions(); else as forward_hopper(). Input error for what
-/// that does not take, and for calls that the version is not for.
+/// The forward pass by one of hopper_versions(); else as forward_hopper(). Input error for calls
+/// that forward_hopper() or the version does not take.
 void forward_hopper_version(const HopperVersion& version, const ForwardCall<BFloat16>& call,
                             Stream stream);
 

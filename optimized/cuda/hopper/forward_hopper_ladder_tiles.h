@@ -10,7 +10,7 @@ namespace ringlab::cuda {
 
 namespace ladder {
 
-// Tactics, each the one before with one thing more.
+// Tactics, each with one idea more than the one before.
 inline constexpr HopperTactics kInOrder{
     .scores_ahead = false, .takes_turns = false, .knows_full_blocks = false, .slack = 0};
 inline constexpr HopperTactics kAhead{.takes_turns = false, .knows_full_blocks = false, .slack = 0};
@@ -115,7 +115,7 @@ constexpr void for_each_hopper_version(Visitor&& visit) {
       visit, {.name = "three stages", .what = "K and V two blocks ahead", .kind = kAside});
 }
 
-/// Calls visit(tile) for that one of them.
+/// Calls visit(tile) for the version of that name.
 template <class Visitor>
 void with_hopper_version(const HopperVersion& version, Visitor&& visit) {
   for_each_hopper_version([&](const HopperVersion& one, auto tile) {

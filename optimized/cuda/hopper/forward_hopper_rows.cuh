@@ -1,4 +1,4 @@
-// The forward kernel for Hopper: what a thread holds of its rows, and how it comes and goes.
+// The forward kernel for Hopper: a thread's part of its rows, and their loads and stores.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@ struct ThreadRows {
   float acc[Tile::kChannels / 2];
   float row_max[2];  ///< -inf, or at most `slack` below the largest of this row so far
   float row_sum[2];  ///< of this thread's columns only
-  float factor[2];   ///< what acc has yet to be multiplied by
+  float factor[2];   ///< by which acc has yet to be multiplied
   KeyRange sees[2];  ///< less first_column()
   /// Q of the warp's 16 rows as fragments of a left operand, where the kernel keeps it.
   std::uint32_t queries[Tile::kTactics.keeps_queries ? Tile::kChannels / 16 : 1][4];
@@ -39,7 +39,7 @@ RINGLAB_KERNEL_CODE float sum_of_row(float value) {
   value += shuffle_xor(value, 1);
   return value + shuffle_xor(value, 2);
 }
-/// NaN loses against a number: it shows in the row's sum, where nothing hides it.
+/// The maximum over those lanes; a NaN loses against a number, but shows in the row's sum.
 RINGLAB_KERNEL_CODE float max_of_row(float value) {
   value = fmaxf(value, shuffle_xor(value, 1));
   return fmaxf(value, shuffle_xor(value, 2));
@@ -58,7 +58,7 @@ struct alignas(2 * sizeof(Value)) PairOf {
   Value low, high;
 };
 
-/// Calls act(column of v, index of the first of two accumulators) for what exists of row i.
+/// Calls act(column of v, index of the first of two accumulators) for existing columns of row i.
 template <class Tile, class Act>
 RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const ThreadRows<Tile>& rows,
                                           int i, Act&& act) {
@@ -72,7 +72,7 @@ RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const ThreadR
 
 // --- a consumer: states in and out -------------------------------------------------------------
 
-/// The state of row i: empty, or where the block before left it.
+/// Begins with the state of row i: empty, or as an earlier call left it.
 template <class Tile>
 RINGLAB_KERNEL_CODE void begin_state(const ForwardCall<typename Tile::Element>& call,
                                      ThreadRows<Tile>& rows, int i) {
@@ -88,7 +88,7 @@ RINGLAB_KERNEL_CODE void begin_state(const ForwardCall<typename Tile::Element>& 
   const std::int64_t number = row_number(call.shape, rows, i);
   const SoftmaxState<float> state = call.running.states[number];
   rows.row_max[i] = state.row_max;
-  // Once: this thread's sum is added to those of the row's other lanes at the end.
+  // One lane takes the sum, since sums of the row's lanes are added up at the end.
   rows.row_sum[i] = lane_of_row() == 0 ? state.row_sum : 0;
   if (state.row_max == kEmptyRowMax<float>) return;
   const float* acc = call.running.accs + number * call.shape.v_dim;
@@ -116,7 +116,7 @@ RINGLAB_KERNEL_CODE void begin_rows(const ForwardCall<typename Tile::Element>& c
   }
 }
 
-/// Leaves the state in memory for the block that comes next.
+/// Leaves the state in memory for the next call.
 template <class Tile>
 RINGLAB_KERNEL_CODE void leave_state(const ForwardCall<typename Tile::Element>& call,
                                      const ThreadRows<Tile>& rows, int i) {
@@ -184,7 +184,7 @@ RINGLAB_KERNEL_CODE void store_out(const HopperParams<typename Tile::Element>& p
   commit_boxes();
 }
 
-/// `boxes`: shared memory of this warp for what leaves in boxes.
+/// Writes the results of both rows. `boxes`: shared memory of this warp for results in boxes.
 template <class Tile>
 RINGLAB_KERNEL_CODE void end_rows(const HopperParams<typename Tile::Element>& params,
                                   std::byte* boxes, ThreadRows<Tile>& rows) {

@@ -1,4 +1,4 @@
-// The shapes in which forward_hopper.cuh is compiled, and what it is given in each.
+// The shapes in which forward_hopper.cuh is compiled, and its parameters in each.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ void with_hopper_tile(const ForwardCall<Element>& call, Visitor&& visit) {
   return visit(HopperTile<Element, 256, 2, 80, 2>{});
 }
 
-/// `make_map` is make_tensor_map(), of the device or of its emulation. There is at least one query.
+/// The kernel's parameters. `make_map` is make_tensor_map(), of the device or of its emulation.
+/// There is at least one query.
 template <class Tile, class MakeMap>
 HopperParams<typename Tile::Element> hopper_params(const ForwardCall<typename Tile::Element>& call,
                                                    MakeMap&& make_map) {
@@ -34,7 +35,7 @@ HopperParams<typename Tile::Element> hopper_params(const ForwardCall<typename Ti
                                 .channels = channels,
                                 .box_rows = box_rows});
   };
-  // The heads of a cluster count as one: they are of one group, see the same keys, and go together.
+  // The heads of a cluster count as one: they share a K/V head, see the same keys, and go together.
   const std::int32_t heads = shape.batch * shape.q_heads / Tile::kCluster;
   const std::int32_t group = shape.q_heads / shape.kv_heads / Tile::kCluster;
   const std::int64_t head_bytes = std::int64_t{shape.keys} * (shape.head_dim + shape.v_dim) * 2;

@@ -14,15 +14,15 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
-/// The kernel's tactics, piece by piece, so that what each is worth can be measured
+/// The kernel's tactics, one by one, so that the worth of each can be measured
 /// (forward_hopper_ladder.h). The defaults are the kernel.
 struct HopperTactics {
   bool scores_ahead = true;       ///< S of the next block is issued before P V of this one
   bool takes_turns = true;        ///< consumers take turns in issuing products
   bool knows_full_blocks = true;  ///< blocks that all queries see have no comparisons
   bool waits_late = true;         ///< ptxas is kept from waiting for P V before the softmax
-  int slack = 8;                  ///< how far scores may exceed their row_max, in base 2
-  int polynomials = 0;            ///< of 8 weights, how many are made by multiply-adds
+  int slack = 8;                  ///< by which scores may exceed their row_max, in base 2
+  int polynomials = 0;            ///< weights of every 8 that are made by multiply-adds
   bool keeps_queries = false;     ///< Q goes to registers when a tile begins
   bool stores_boxes = false;      ///< results leave by way of shared memory, 16 rows at a time
   int cluster = 1;                ///< blocks that copy K and V for each other, a query head each
@@ -45,7 +45,7 @@ struct HopperTile {
   static constexpr int kStages = kPipelineStages;
   static constexpr int kQueries = 64 * kConsumers;
   static constexpr int kCluster = kTactics.cluster;
-  static constexpr int kBoxKeys = kKeys / kCluster;  ///< what a block of the cluster copies
+  static constexpr int kBoxKeys = kKeys / kCluster;  ///< that a block of the cluster copies
   static constexpr int kThreads = 128 * (1 + kConsumers);
   /// With more channels products take longer than the softmax and hide it by themselves.
   static constexpr bool kTakesTurns = kTactics.takes_turns && kChannels <= 128;
@@ -62,7 +62,7 @@ struct HopperTile {
   static_assert(kCluster == 1 || (kBoxKeys % 8 == 0 && kBoxKeys * kCluster == kKeys));
 };
 
-/// A tile, as it is told: where it is, and the keys that it and each of its queries see.
+/// The message about a tile: its place, and the keys that it and each of its queries see.
 template <class Tile>
 struct alignas(8) TileTicket {
   KeyRange sees[Tile::kQueries];
@@ -122,8 +122,8 @@ RINGLAB_KERNEL_CODE HopperShared<Tile> lay_out_shared() {
   return {start, reinterpret_cast<HopperBarriers<Tile>*>(barriers)};
 }
 
-/// Called by one thread. A buffer is full after one announcement and its bytes, empty after a word
-/// of each consumer warp.
+/// Initialises the barriers. Called by one thread. A buffer is full after one announcement and its
+/// bytes, empty after an arrival of each consumer warp.
 template <class Tile>
 RINGLAB_KERNEL_CODE void init_hopper_barriers(HopperBarriers<Tile>* barriers) {
   constexpr int kWarps = 4 * Tile::kConsumers;
@@ -143,7 +143,7 @@ RINGLAB_KERNEL_CODE void init_hopper_barriers(HopperBarriers<Tile>* barriers) {
 }
 
 /// Calls work(place, walk) for every tile of this thread block. Producer and consumers go through
-/// the same tiles and the same blocks of keys, which is what keeps their barriers in step.
+/// the same tiles and the same blocks of keys, so that their barriers keep in step.
 template <class Tile, class Work>
 RINGLAB_KERNEL_CODE void for_each_tile(const HopperParams<typename Tile::Element>& params,
                                        Work&& work) {
@@ -159,7 +159,7 @@ RINGLAB_KERNEL_CODE void for_each_tile(const HopperParams<typename Tile::Element
   }
 }
 
-/// The warp that tells which tiles there are: one or two ahead of those who hear it. All lanes.
+/// The warp that tells the other warps their tiles, one or two tiles ahead of them. All lanes.
 template <class Tile>
 RINGLAB_KERNEL_CODE void tell_tiles(const HopperParams<typename Tile::Element>& params,
                                     HopperShared<Tile> shared) {
@@ -168,7 +168,7 @@ RINGLAB_KERNEL_CODE void tell_tiles(const HopperParams<typename Tile::Element>& 
   const auto tell = [&](TilePlace place, KeyWalk walk, bool is_last) {
     wait(&shared.barriers->heard[told.stage], told.parity ^ 1, "heard");
     TileTicket<Tile>& ticket = shared.ticket(told.stage);
-    // All are on their way at once: nothing begins before the first tile is told.
+    // Starts all loads at once: nothing begins before the first tile is told.
     KeyRange sees[Tile::kQueries / 32];
     RINGLAB_UNROLL
     for (int n = 0; n < Tile::kQueries / 32; ++n) {
@@ -189,8 +189,8 @@ RINGLAB_KERNEL_CODE void tell_tiles(const HopperParams<typename Tile::Element>& 
   tell({}, {}, true);
 }
 
-/// Calls work(place, walk, keys that each query sees) for every tile of this thread block: those it
-/// is told of, or those it finds out itself. By all lanes of a warp, or, `is_alone`, one thread.
+/// Calls work(place, walk, keys that each query sees) for every tile of this thread block, which it
+/// is told or finds out itself. Called by all lanes of a warp, or, `is_alone`, by one thread.
 template <class Tile, class Work>
 RINGLAB_KERNEL_CODE void take_tiles(const HopperParams<typename Tile::Element>& params,
                                     HopperShared<Tile> shared, bool is_alone, Work&& work) {

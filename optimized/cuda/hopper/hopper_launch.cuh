@@ -1,4 +1,4 @@
-// The launch of the forward kernels for Hopper, and what is checked before.
+// The launch of the forward kernels for Hopper, and the checks before it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@
 
 namespace ringlab::cuda {
 
-/// static: each file that launches it has a kernel of its own, registered once.
+/// static: each file that launches the kernel has one of its own, registered once.
 template <class Tile>
 static __global__ void __launch_bounds__(Tile::kThreads, 1)
     forward_hopper_kernel(const __grid_constant__ HopperParams<typename Tile::Element> params) {
@@ -35,8 +35,8 @@ void check_hopper_call(const ForwardCall<Element>& call) {
                      .hint = "The portable kernels take every GPU since 8.0, and every scale."});
 }
 
-/// The clusters of a kernel that can be on the device at the same time: those of one block are as many
-/// as there are multiprocessors.
+/// The clusters of a kernel that can be on the device at the same time: clusters of one block are
+/// as many as the multiprocessors.
 template <class Tile>
 int most_clusters() {
   if constexpr (Tile::kCluster == 1) {

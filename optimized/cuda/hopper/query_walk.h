@@ -1,4 +1,4 @@
-// The tiles of queries that a block of keys meets, and how: the loop of the backward pass by keys.
+// The tiles of queries that a block of keys meets: the loop of the backward pass by keys.
 //
 // Tiles of BlockMask::tiles may be smaller than those that a kernel computes with, since other
 // kernels use the same ones: a tile here is `parts` of them.
@@ -11,9 +11,8 @@
 
 namespace ringlab::cuda {
 
-/// The way in which a tile meets the keys. none: no query sees any of them. full: all queries
-/// exist, as do all keys, and see each other. partial: everything else, and where it could not be
-/// told.
+/// The way in which a tile meets the keys. none: no query sees any of the keys. full: all queries
+/// exist, as do all keys, and see each other. partial: all other tiles, also where it is not known.
 enum class TileMeeting : std::int32_t { none, partial, full };
 
 /// Tiles first … last - 1.
@@ -60,7 +59,7 @@ struct QueryWalk {
   RINGLAB_HD constexpr TileMeeting meeting_of(std::int32_t which) const {
     const std::int32_t mask_count = (queries - 1) / mask_queries + 1;
     bool any = false;
-    bool all = queries / tile_queries() > which;  // nobody is missing
+    bool all = queries / tile_queries() > which;  // the tile has all its queries
     for (std::int32_t part = which * parts; part < (which + 1) * parts; ++part) {
       if (part >= mask_count) break;
       const TileKeys keys = mask_tiles[part];
@@ -73,8 +72,7 @@ struct QueryWalk {
   }
 };
 
-/// The keys of a K/V head that a thread block has, and those of the query heads reading it that come
-/// by.
+/// The keys of a K/V head that a thread block has, and the first of the query heads that it meets.
 struct BlockKeys {
   std::int32_t first_key;
   std::int32_t kv_head;     ///< of all batches, numbered through
@@ -95,7 +93,8 @@ RINGLAB_HD constexpr std::int32_t key_blocks(const BlockShape& shape, const Back
   return (shape.keys - 1) / order.block_keys + 1;
 }
 
-/// 0 <= index < key_blocks · batch · q_heads / block_heads. There is at least one key.
+/// The share of a thread block, 0 <= index < key_blocks · batch · q_heads / block_heads. There is
+/// at least one key.
 RINGLAB_HD constexpr BlockKeys key_block_at(const BlockShape& shape, const BackwardOrder& order,
                                             std::int32_t index) {
   const std::int32_t in_section = order.section_heads / order.block_heads;

@@ -1,5 +1,5 @@
-// Tensor maps by the driver, which is asked for its function at run time: a program that finds no
-// driver runs all the same.
+// Tensor maps by the driver, whose function is looked up at run time: the program runs without a
+// driver, too.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 

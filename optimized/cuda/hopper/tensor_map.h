@@ -1,4 +1,4 @@
-// Tensor maps: how load_box(), store_box() and add_box() are told of a tensor and of its boxes.
+// Tensor maps: descriptions of a tensor and its boxes for load_box(), store_box() and add_box().
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace ringlab::cuda {
 
 /// A dense tensor (heads, rows, channels) of f16, bf16 or f32 in the device's memory, and boxes of
-/// `box_rows` rows by 128 bytes: 64 channels, or 32 of f32. No size is 0; channels are a multiple of 8, box_rows one up to
-/// 256; `base` is aligned to 16 bytes.
+/// `box_rows` rows by 128 bytes: 64 channels, or 32 of f32. No size is 0; channels are a multiple
+/// of 8, box_rows one up to 256; `base` is aligned to 16 bytes.
 struct BoxedTensor {
   const void* base;
   DType type;
@@ -20,7 +20,7 @@ struct BoxedTensor {
   int box_rows;
 };
 
-/// A usage error unless what BoxedTensor says holds.
+/// A usage error unless the tensor obeys the limits of BoxedTensor.
 void check_boxed_tensor(const BoxedTensor& tensor);
 
 /// The map, for a kernel's __grid_constant__ parameter. An environment error where the driver knows

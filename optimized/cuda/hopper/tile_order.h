@@ -1,13 +1,13 @@
 // The order in which blocks of a persistent grid take tiles, and the place of a pipeline.
 //
 // Tiles come in an order (tile_at) and are dealt like cards, the direction turning round after
-// round (turn_of): who got the longest tile of one round gets the shortest of the next. Heads come
-// in sections whose K and V stay in the L2 cache together. Inside a section all heads of one tile
-// come before those of the next, because under masks that look back tiles differ in length: the
-// last one sees most keys. The last section begins with its last tiles, so that short ones fill the
-// gaps at the end; sections before it turn about, each beginning where the one before stopped.
-// Causal, 132 blocks: the busiest block has at most 3 % more than the mean (tests), as with a
-// counter that all blocks take the next tile from, but without the counter.
+// round (turn_of): a block that got the longest tile of one round gets the shortest of the next.
+// Heads come in sections whose K and V stay in the L2 cache together. In a section all heads of a
+// tile come before all heads of the next, because under masks that look back tiles differ in
+// length: the last one sees most keys. The last section begins with its last tiles, so that short
+// ones fill the gaps at the end; sections before it turn about, each beginning where the one before
+// stopped. Causal, 132 blocks: the busiest block has at most 3 % more than the mean (tests), as
+// with a counter that all blocks take the next tile from, but without the counter.
 #pragma once
 
 #include <algorithm>
@@ -46,8 +46,8 @@ RINGLAB_HD constexpr TilePlace tile_at(const TileOrder& order, std::int32_t inde
   return {first_head + within % heads, upwards ? tile : order.tiles - 1 - tile};
 }
 
-/// The tile that `block` of `blocks` takes in its round: a number that may be past the last tile,
-/// and then is for nobody.
+/// The number of the tile that `block` of `blocks` takes in a round; past the last tile there is
+/// none for it.
 RINGLAB_HD constexpr std::int64_t turn_of(std::int32_t block, std::int32_t blocks,
                                           std::int32_t round) {
   const std::int32_t dealt = round % 2 == 0 ? block : blocks - 1 - block;
@@ -57,8 +57,8 @@ RINGLAB_HD constexpr std::int64_t turn_of(std::int32_t block, std::int32_t block
 /// Bytes of L2 that K and V may take: the H100 and the H200 have 50 MB, in two halves.
 inline constexpr std::int64_t kCachedBytes = std::int64_t{32} << 20;
 
-/// Query heads whose K/V heads, of `head_bytes` each (K and V), stay in the cache together: whole
-/// groups of `group` that share one.
+/// Number of query heads whose K/V heads, of `head_bytes` each (K and V), stay in the cache
+/// together: whole groups of `group` that share a K/V head.
 constexpr std::int32_t heads_of_section(std::int64_t head_bytes, std::int32_t group,
                                         std::int32_t heads) {
   const std::int64_t fitting = kCachedBytes / std::max<std::int64_t>(head_bytes, 1);
@@ -66,9 +66,9 @@ constexpr std::int32_t heads_of_section(std::int64_t head_bytes, std::int32_t gr
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(wanted, 1, std::max(heads, 1)));
 }
 
-/// The place of one side of a pipeline of `kStages` buffers: which buffer is next, and the parity
-/// of the phase of its barrier that says "full". Who fills it waits for the other parity of the
-/// barrier that says "empty", which a new barrier lets pass.
+/// The place of one side of a pipeline of `kStages` buffers: the next buffer, and the parity of the
+/// phase of its "full" barrier. The side that fills waits for the other parity of the "empty"
+/// barrier, which a new barrier lets pass.
 template <int kStages>
 struct PipelinePlace {
   int stage = 0;

@@ -1,7 +1,7 @@
 // Sixteen rows of a box as a warp loads them by ldmatrix and stores them by stmatrix: in fragments.
 //
 // Lane l gives the address of 16 bytes: of row l % 16, channels 16 step … + 7 for lanes 0-15 and the
-// next eight for the others. The fragments are then those of a left operand of wgmma, and of 16
+// next eight for lanes 16-31. These are the fragments of a left operand of wgmma, and of 16
 // channels of its accumulators: rows g and g + 8 of channels 2 t, then of channels 2 t + 8.
 #pragma once
 

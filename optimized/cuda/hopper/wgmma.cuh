@@ -1,8 +1,8 @@
 // wgmma.mma_async: the instruction for every N, with its operands listed.
 //
 // An accumulator is N / 2 registers, and inline assembly wants each by its number and by its name:
-// the macros below write them in groups of eight. The registers come first, so what follows them
-// has the numbers N / 2 and up.
+// the macros below write them in groups of eight. The registers come first, and other operands have
+// the numbers N / 2 and up.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ RINGLAB_KERNEL_CODE void hold(float (&d)[Count]) {
 #pragma unroll
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
-/// A store that never happens, for which `value` must be known: ptxas moves waits past arithmetic,
-/// but not past stores. (A branch would do, but then ptxas serializes the products.)
+/// Has a store of `value` that never happens: ptxas moves waits past arithmetic, but not past
+/// stores. (A branch would do, but then ptxas serializes the products.)
 RINGLAB_KERNEL_CODE void compute_before_waiting(float value) {
   asm volatile(
       "{\n"

@@ -18,7 +18,7 @@
 
 namespace ringlab::cuda {
 
-/// The place where dQ is made: here, by atomic additions in any order, or by another kernel.
+/// The kernel that makes dQ: this one, by atomic additions in any order, or another one.
 enum class TileGradients { here, elsewhere };
 
 template <int kChannels>
@@ -52,7 +52,7 @@ struct KeyPlace {
 template <int kKeys>
 RINGLAB_KERNEL_CODE KeyPlace key_place(const BlockShape& shape, int block) {
   const int heads = shape.batch * shape.kv_heads;
-  const int first = block / heads * kKeys;  // early keys are seen by most under causal masks
+  const int first = block / heads * kKeys;  // under causal masks most queries see early keys
   const int last = first + kKeys < shape.keys ? first + kKeys : shape.keys;
   return {{first, last}, block % heads};
 }

@@ -34,7 +34,7 @@ struct QueryBlockMemory {
   }
 };
 
-/// A warp's share of dQ is added to memory: nobody else has these rows.
+/// Adds a warp's share of dQ to memory: no other warp has these rows.
 template <class Element, int kChannels, int kCount>
 RINGLAB_KERNEL_CODE void leave_query_gradients(const float (&dq)[kCount][4],
                                                const BackwardCall<Element>& call,

@@ -1,4 +1,4 @@
-// Common to the two backward kernels: how tiles of queries and keys are cut among four warps, and
+// Common to the two backward kernels: the shares of four warps in tiles of queries and keys, and
 // the step from Q, K, V, dO to P and dS.
 //
 // P and dS go through shared memory in the type of the inputs, (queries, keys): from there any warp
@@ -27,7 +27,7 @@ template <int kChannels>
 struct BackwardTiles {
   static constexpr int kQueries = kChannels > 64 ? 32 : 64;
   static constexpr int kKeys = kChannels > 128 ? 32 : 64;
-  /// Stages of what comes and goes; what stays has one.
+  /// Stages of tiles that come and go; tiles that stay have one.
   static constexpr int kStages = kChannels > 128 ? 1 : 2;
   static constexpr int kQueryBytes = kQueries * kChannels * 2;
   static constexpr int kKeyBytes = kKeys * kChannels * 2;
@@ -35,19 +35,19 @@ struct BackwardTiles {
   using Tile = SharedTile<kChannels>;
   using PairTile = SharedTile<kKeys>;  ///< (queries, keys)
 
-  /// Warps that share S: some for every 16 queries, each with its own keys.
+  /// Rows of warps in S: 16 queries each, whose warps have their own keys.
   static constexpr int kRowWarps = kQueries / kFragmentRows;
   static constexpr int kWarpKeys = kKeys * kRowWarps / kBackwardWarps;
   RINGLAB_KERNEL_CODE static int warp_query() { return warp_index() % kRowWarps * kFragmentRows; }
   RINGLAB_KERNEL_CODE static int warp_key() { return warp_index() / kRowWarps * kWarpKeys; }
-  /// Warps that share dQ, the same ones: each has its own channels.
+  /// Channels of dQ of each warp; warps share queries as in S.
   static constexpr int kQueryChannels = kChannels * kRowWarps / kBackwardWarps;
   RINGLAB_KERNEL_CODE static int warp_query_channel() {
     return warp_index() / kRowWarps * kQueryChannels;
   }
 };
 
-/// A lane's knowledge of its two rows of a tile of queries.
+/// A lane's facts about its two rows of a tile of queries.
 struct BackwardRows {
   int query[2];
   KeyRange sees[2];
@@ -82,8 +82,8 @@ struct PairGradients {
   float ds[kCount][4];  ///< before: dP
 };
 
-/// S becomes P = exp(scale S - lse), dP becomes dS = P (dP - delta). Chosen, not multiplied, by
-/// what is seen: K and V of other keys may hold anything.
+/// Turns S into P = exp(scale S - lse), and dP into dS = P (dP - delta). The mask selects and does
+/// not multiply: K and V of keys that are not seen may hold anything.
 template <int kCount>
 RINGLAB_KERNEL_CODE void to_gradients(PairGradients<kCount>& pair, const BackwardRows& rows,
                                       float scale, KeyRange keys) {
@@ -103,7 +103,7 @@ RINGLAB_KERNEL_CODE void to_gradients(PairGradients<kCount>& pair, const Backwar
   }
 }
 
-/// A lane's share, rounded, goes to its place in a tile (queries, keys).
+/// Stores a lane's share, rounded, in a tile (queries, keys).
 template <class Element, int kKeys, int kCount>
 RINGLAB_KERNEL_CODE void store_pair(SharedTile<kKeys> tile, const float (&values)[kCount][4],
                                     int query, int key) {
@@ -119,14 +119,14 @@ RINGLAB_KERNEL_CODE void store_pair(SharedTile<kKeys> tile, const float (&values
   }
 }
 
-/// The tiles in shared memory that meet.
+/// The tiles in shared memory of one step, a tile of queries and a tile of keys.
 template <int kChannels>
 struct MeetingTiles {
   SharedTile<kChannels> q, dout, k, v;
   int first_key;  ///< of the chunk
 };
 
-/// The share of P and dS that is this warp's.
+/// Computes this warp's share of P and dS.
 template <class Element, int kChannels>
 RINGLAB_KERNEL_CODE auto pair_gradients(const MeetingTiles<kChannels>& tiles,
                                         const BackwardRows& rows, float scale) {
@@ -152,7 +152,7 @@ RINGLAB_KERNEL_CODE void add_query_gradients(float (&d)[kCount][4], SharedTile<k
   }
 }
 
-/// *to += two numbers that nobody else adds to.
+/// Adds to two numbers in memory to which no other thread adds.
 RINGLAB_KERNEL_CODE void add_pair(float* to, float low, float high) {
   auto* pair = reinterpret_cast<FloatPair*>(to);
   *pair = {pair->low + low, pair->high + high};

@@ -51,8 +51,8 @@ struct ForwardTiles {
   }
 };
 
-/// The queries of the head that this block has. Tiles that come late see most under causal masks,
-/// so they begin first.
+/// The queries of the head that this block has. Under causal masks late tiles see most keys, so
+/// they begin first.
 struct ForwardPlace {
   int tile;
   int first;          ///< query
@@ -106,7 +106,7 @@ RINGLAB_KERNEL_CODE void begin_rows(ForwardRows<kChannels>& rows, const ForwardC
   }
 }
 
-/// Scores become exponents in base 2, of what is not seen -inf.
+/// Turns scores into exponents in base 2, and those of keys that are not seen into -inf.
 template <BlockCoverage kCoverage, int kChannels, int kCount>
 RINGLAB_KERNEL_CODE void scale_scores(float (&s)[kCount][4], const ForwardRows<kChannels>& rows,
                                       float scale, int first_key) {
@@ -121,7 +121,7 @@ RINGLAB_KERNEL_CODE void scale_scores(float (&s)[kCount][4], const ForwardRows<k
   }
 }
 
-/// The largest of row i of the warp's scores, and of `most`. NaN is passed over; it shows in sums.
+/// The largest of `most` and row i of the warp's scores. It ignores NaN, which shows in sums.
 template <int kCount>
 RINGLAB_KERNEL_CODE float row_max(const float (&s)[kCount][4], int i, float most) {
   RINGLAB_UNROLL
@@ -132,7 +132,7 @@ RINGLAB_KERNEL_CODE float row_max(const float (&s)[kCount][4], int i, float most
   return fmaxf(most, shuffle_xor(most, 2));
 }
 
-/// Scores become weights; the running state is brought to the new maxima. Rows that have seen
+/// Turns scores into weights, and brings the running state to the new maxima. Rows that have seen
 /// nothing stay empty: -inf is never subtracted from -inf.
 template <int kChannels, int kCount>
 RINGLAB_KERNEL_CODE void to_weights(float (&s)[kCount][4], ForwardRows<kChannels>& rows) {
@@ -170,8 +170,8 @@ RINGLAB_KERNEL_CODE void add_values(ForwardRows<kChannels>& rows, const float (&
   }
 }
 
-/// Values of these keys that are not finite reach the rows that see them. Their weights are above
-/// 0, so that the values alone decide what becomes of the sum. Rare, and slow.
+/// Adds values of these keys that are not finite to the rows that see them. Their weights are above
+/// 0, so that the sum becomes infinite or NaN as the values say. Rare, and slow.
 template <class Element, int kChannels>
 RINGLAB_KERNEL_CODE void add_not_finite(ForwardRows<kChannels>& rows, HeadRows<Element> v,
                                         KeyRange keys) {
@@ -219,7 +219,7 @@ struct KeyStages {
   RINGLAB_KERNEL_CODE int first_key(int block) const {
     return blocks.any.first + block * Tiles::kKeys;
   }
-  /// Past the last block the groups are empty, so that counting groups stays right.
+  /// Commits an empty group past the last block, so that counting groups stays right.
   RINGLAB_KERNEL_CODE void fetch(int block) const {
     const bool any = block < blocks.count;
     if (any) {
@@ -262,7 +262,7 @@ RINGLAB_KERNEL_CODE void attend(ForwardRows<kChannels>& rows,
     sync_block();
     add_values<Element>(rows, s, Tiles::v(block));
     if constexpr (kCoverage == BlockCoverage::partial) {
-      // Written again behind the next barrier at the earliest.
+      // The word is written again behind the next barrier at the earliest.
       if (*Tiles::not_finite() == block) add_not_finite(rows, stages.v, stages.keys(block));
     }
   }

@@ -26,27 +26,28 @@ constexpr std::int32_t backward_portable_tile_queries(std::int32_t head_dim, std
 /// Empty when the kernels take the shape, else what is wrong with it.
 std::string why_not_portable(const BlockShape& shape);
 
-/// Nothing is launched for no queries; with no keys the running state is begun or finished.
+/// The forward pass. Nothing is launched for no queries; with no keys it begins or finishes the
+/// running state.
 template <class Element>
 void forward_portable(const ForwardCall<Element>& call, Stream stream);
 
-/// Two launches where `deterministic`, else one. Sums of dq are f32 atomic additions, or, where
-/// `deterministic`, those of one block in the order of keys.
+/// The backward pass: two launches where `deterministic`, else one. Sums of dq are f32 atomic
+/// additions, or, where `deterministic`, sums of one block in the order of keys.
 template <class Element>
 void backward_portable(const BackwardCall<Element>& call, Stream stream);
 
-/// States and accs of a running state become those of empty rows.
+/// Sets states and accs of a running state to those of empty rows.
 void clear_states(const ClearStates& call, Stream stream);
-/// The running state becomes out and lse.
+/// Turns the running state into out and lse.
 template <class Element>
 void finish_rows(const FinishRows<Element>& call, Stream stream);
-/// Finished rows are merged into a running state.
+/// Merges finished rows into a running state.
 template <class Element>
 void merge_rows(const MergeRows<Element>& call, Stream stream);
-/// Rows of the problem's type are added to sums in f32.
+/// Adds rows of the problem's type to sums in f32.
 template <class Element>
 void add_rows(const AddRows<Element>& call, Stream stream);
-/// Numbers of rows are moved together.
+/// Packs numbers of some rows, one after the other.
 void pack_rows(const PackRows& call, Stream stream);
 /// Σ_c dout out of every row, in f32.
 template <class Element>

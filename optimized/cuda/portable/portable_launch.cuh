@@ -1,4 +1,4 @@
-// The launch of the portable kernels, and what is checked before.
+// The launch of the portable kernels, and the checks before it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,7 +23,7 @@ inline int attribute_here(cudaDeviceAttr which, const char* kernel) {
   check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute", kernel);
   return value;
 }
-/// 90 for 9.0.
+/// The compute capability of the current device: 90 for 9.0.
 inline int capability_here(const char* kernel) {
   return 10 * attribute_here(cudaDevAttrComputeCapabilityMajor, kernel) +
          attribute_here(cudaDevAttrComputeCapabilityMinor, kernel);
@@ -65,7 +65,7 @@ struct LaunchPlan {
   int cluster = 1;  ///< blocks that are on the device together, a divisor of `blocks` (sm_90)
 };
 
-/// The plan as CUDA wants it. Stays where it is: it points to itself.
+/// The plan as CUDA wants it. Must not move, since it points to itself.
 struct ClusterLaunch {
   explicit ClusterLaunch(const LaunchPlan& plan) {
     config.gridDim = dim3(static_cast<unsigned>(plan.blocks));
@@ -87,7 +87,7 @@ struct ClusterLaunch {
 template <auto kKernel>
 inline const bool kIsListed = list_kernel(reinterpret_cast<const void*>(kKernel));
 
-/// Nothing happens for no blocks. Input error for 2^31 blocks or more.
+/// Launches a kernel; does nothing for no blocks. Input error for 2^31 blocks or more.
 template <auto kKernel, class Call>
 void launch_kernel(const LaunchPlan& plan, const Call& call) {
   static_cast<void>(&kIsListed<kKernel>);

@@ -18,8 +18,8 @@ namespace ringlab::cuda {
 
 inline constexpr int kWarpLanes = 32;
 inline constexpr int kFragmentRows = 16;  ///< and channels: fragments come from squares
-inline constexpr int kUnitBytes = 16;     ///< what cp.async copies and a row of ldmatrix has
-inline constexpr int kUnit = 8;           ///< elements of it
+inline constexpr int kUnitBytes = 16;     ///< that cp.async copies and a row of ldmatrix has
+inline constexpr int kUnit = 8;           ///< elements of kUnitBytes
 
 RINGLAB_KERNEL_CODE int lane_index() { return thread_index() % kWarpLanes; }
 RINGLAB_KERNEL_CODE int warp_index() { return thread_index() / kWarpLanes; }
@@ -71,8 +71,8 @@ struct alignas(16) Unit {
   std::uint32_t words[4];
 };
 
-/// Zeroes what is not finite of what this thread has copied, once it has arrived and before others
-/// read it; says whether there was any. 0 times it would be NaN where nobody looks at it.
+/// Sets NaN and infinities that this thread has copied to zero, once they have arrived and before
+/// other threads read them; true if there were any. A weight of 0 times them would be NaN.
 template <class Element, int kRows, int kThreads, int kChannels>
 RINGLAB_KERNEL_CODE bool clear_not_finite(SharedTile<kChannels> tile) {
   constexpr std::uint32_t kTop = Element::Format::top_exponent;
@@ -93,8 +93,8 @@ RINGLAB_KERNEL_CODE bool clear_not_finite(SharedTile<kChannels> tile) {
   return found;
 }
 
-// A square of 16 by 16 is four matrices of 8 by 8. These say where a lane's row of its matrix
-// begins, for matrices 0 and 1 below each other or beside each other.
+// A square of 16 by 16 is four matrices of 8 by 8. The functions give the place of a lane's row of
+// its matrix, for matrices 0 and 1 below each other or beside each other.
 template <int kChannels>
 RINGLAB_KERNEL_CODE const std::byte* down_first(SharedTile<kChannels> tile, int row, int channel) {
   return tile.at(row + lane_index() % 16, channel + lane_index() / 16 * 8);
@@ -186,14 +186,13 @@ RINGLAB_KERNEL_CODE ElementPair<Element> round_pair(float low, float high) {
 
 inline constexpr float kLn2 = 0.693147180559945309f;
 
-/// The natural lse of a running state in base 2; -inf for a row that saw nothing. The sum says so
-/// too:
-/// it is NaN when all that a row saw was NaN.
+/// The natural lse of a running state in base 2; -inf for a row that saw nothing, which has a sum
+/// of 0: the sum is NaN when all that a row saw was NaN.
 RINGLAB_KERNEL_CODE float finished_lse(float row_max, float row_sum) {
   if (row_max == kEmptyRowMax<float> && row_sum == 0) return kEmptyRowMax<float>;
   return row_max * kLn2 + logf(row_sum);
 }
-/// The divisor of the accumulators: those of an empty row are 0 and stay 0.
+/// The divisor of the accumulators; accumulators of an empty row are 0 and stay 0.
 RINGLAB_KERNEL_CODE float finished_divisor(float row_sum) { return row_sum == 0 ? 1.0f : row_sum; }
 
 RINGLAB_KERNEL_CODE bool contains(KeyRange range, int key) {

@@ -10,7 +10,7 @@ namespace ringlab::cuda {
 RINGLAB_KERNEL_CODE float widen(BFloat16 x) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
 }
-/// The bits, moved to where f32 has them, are those of 2^-112 times the number, subnormals
+/// Moved to their places in f32, the bits are those of 2^-112 times the number, subnormals
 /// included.
 RINGLAB_KERNEL_CODE float widen(Half x) {
   const std::uint32_t sign = (x.bits & 0x8000u) << 16, magnitude = (x.bits & 0x7fffu) << 13;

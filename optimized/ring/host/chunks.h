@@ -1,4 +1,4 @@
-// The K/V chunks a rank holds: its own where it lies, the others in slots.
+// The K/V chunks a rank holds: its own in the caller's memory, other chunks in slots.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace ringlab::ring {
 
-/// A chunk as the kernel wants it.
+/// A chunk in the form of the kernel: views of K and V.
 template <class Element>
 struct KvChunk {
   TensorView<const Element> k, v;

@@ -25,16 +25,16 @@ std::string describe(const Operation& operation) {
 void Exchange::post_send(const Operation& operation, TensorPair tensors) {
   guarded(operation, [&] {
     Transfer& transfer = open(sends_, operation, tensors);
-    // Header before tensors: the receiver learns what comes before it waits for bytes, and Waits
-    // tells a late sender from a slow link by when the header came.
+    // The header goes before the tensors: the receiver checks it before it waits for their bytes,
+    // and its arrival lets Waits tell a late sender from a slow link.
     MessageHeader header = header_of(operation, tensors, network_.rank());
-    // The sender's own step, for whoever looks at the bytes; header_fault() does not compare it.
+    // The sender's own step, for people who look at the bytes; header_fault() does not compare it.
     header.step = operation.step;
     if (header.checked == 1) {
       header.first_sum = checksum(tensors.first);
       header.second_sum = checksum(tensors.second);
     }
-    // The times as they are now: the mean of this rank, and what it has heard of others so far.
+    // Current step times: the mean of this rank, and those of other ranks that it has heard so far.
     write_header(header, step_times_, transfer.header);
     transfer.requests = {network_.post_send(operation.peer, tag(operation, 0), transfer.header),
                          network_.post_send(operation.peer, tag(operation, 1), tensors.first),
@@ -45,7 +45,7 @@ void Exchange::post_send(const Operation& operation, TensorPair tensors) {
 void Exchange::post_receive(const Operation& operation, TensorPair tensors) {
   guarded(operation, [&] {
     Transfer& transfer = open(receives_, operation, tensors);
-    // Posts are matched by tag, so their order matters to no transport; all three return at once.
+    // Posts are matched by tag, so their order does not matter; all three return at once.
     transfer.requests = {network_.post_receive(operation.peer, tag(operation, 0), transfer.header),
                          network_.post_receive(operation.peer, tag(operation, 1), tensors.first),
                          network_.post_receive(operation.peer, tag(operation, 2), tensors.second)};
@@ -55,7 +55,7 @@ void Exchange::post_receive(const Operation& operation, TensorPair tensors) {
 void Exchange::wait_send(const Operation& operation) {
   guarded(operation, [&] {
     const auto transfer = find(sends_, operation);
-    // Both fail() here and below are for schedules that check_schedule() would refuse.
+    // Fails, as below, only for schedules that check_schedule() would refuse.
     if (transfer == sends_.end()) fail(operation, "a schedule that waits for a send not posted");
     const std::int64_t begin = recorder_.now();
     for (const Request request : transfer->requests) network_.wait(request);
@@ -76,7 +76,7 @@ void Exchange::wait_receive(const Operation& operation) {
     const std::int64_t begin = recorder_.now();
     network_.wait(transfer->requests[0]);
     const std::int64_t header_there = recorder_.now();
-    // Before the tensors: a mix-up is named as such, even where their lengths would not fit.
+    // Checked before the tensors: reports a wrong message as such, even where lengths do not fit.
     check_header(*transfer);
     network_.wait(transfer->requests[1]);  // K, or dK
     network_.wait(transfer->requests[2]);  // V, or dV
@@ -85,7 +85,7 @@ void Exchange::wait_receive(const Operation& operation) {
          .bytes = byte_count(transfer->tensors.first) + byte_count(transfer->tensors.second),
          .until_header_ns = header_there - begin,
          .until_end_ns = recorder_.now() - header_there});
-    // After the clock was read: a checksum is no time of the link's.
+    // Checked after the clock was read: a checksum does not count as time of the link.
     check_payload(*transfer);
     record(TraceKind::receive, *transfer, transfer->begin_ns);
     record(TraceKind::wait, *transfer, begin);
@@ -95,7 +95,7 @@ void Exchange::wait_receive(const Operation& operation) {
 
 Exchange::Transfer& Exchange::open(Transfers& transfers, const Operation& operation,
                                    TensorPair tensors) {
-  // A list: requests point into `header`, which must not move while others come and go.
+  // A list: requests point into `header`, which must not move when other transfers come and go.
   return transfers.emplace_back(Transfer{
       .operation = operation,
       .tensors = tensors,
@@ -140,7 +140,7 @@ void Exchange::check_header(const Transfer& transfer) {
   const Operation& operation = transfer.operation;
   const ReadHeader read = read_header(transfer.header, network_.ranks());
   if (!read.fault.empty()) fail(operation, read.fault);
-  // The header that this rank would have sent in the sender's place, its checksums and step apart.
+  // Expects the header that this rank would send in the sender's place, but for checksums and step.
   const std::string fault =
       header_fault(read.header, header_of(operation, transfer.tensors, operation.peer));
   if (!fault.empty()) fail(operation, fault);
@@ -184,7 +184,7 @@ void Exchange::guarded(const Operation& operation, Step step) {
     step();
   } catch (const RankError& error) {
     RankFailure failure = error.failure();
-    if (failure.step >= 0) throw;  // says it all already
+    if (failure.step >= 0) throw;  // names step and operation already
     failure.step = operation.step;
     failure.operation = describe(operation);
     failure.recording = recorder_.recording();

@@ -63,7 +63,7 @@ class Exchange {
   void check_header(const Transfer& transfer);
   void check_payload(const Transfer& transfer) const;
   void record(TraceKind kind, const Transfer& transfer, std::int64_t begin_ns);
-  /// Runs `step`, and says what was being done when it fails.
+  /// Runs `step`, and adds the operation to its error when it fails.
   template <class Step>
   void guarded(const Operation& operation, Step step);
   [[noreturn]] void fail(const Operation& operation, const std::string& reason) const;

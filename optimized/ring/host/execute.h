@@ -6,7 +6,7 @@
 namespace ringlab::ring {
 
 /// `rank` offers chunk_bytes(operation), gradient_bytes(operation), compute(operation) and
-/// add_gradient(operation). Whatever overlaps does so because posts return at once.
+/// add_gradient(operation). Transfers overlap with computing because posts return at once.
 template <class Rank>
 void execute(const RankSchedule& schedule, Exchange& exchange, Rank& rank) {
   const auto bytes_of = [&](const Operation& operation) -> TensorPair {

@@ -1,4 +1,4 @@
-// Sums of dK and dV: the own chunk's, and those of other chunks on their way home.
+// Sums of dK and dV: of the own chunk, and of other chunks on their way home.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ class GradientSums {
         meter_(meter),
         home_(meter, per_token() * layout.positions(rank).size()) {}
 
-  /// Room for the sums of a schedule: those on their way may be as long as the longest chunk that
-  /// this rank visits, those that come home are as long as its own.
+  /// Room for the sums of a schedule: sums on their way may be as long as the longest chunk that
+  /// this rank visits, sums that come home are as long as its own.
   void make_slots(int slots, std::int64_t most_tokens, std::int64_t own_tokens) {
     for (int slot = 0; slot < slots; ++slot) {
       slots_.emplace_back(meter_, per_token() * (slot < kFirstHomeSum ? most_tokens : own_tokens));
@@ -39,7 +39,7 @@ class GradientSums {
     Real* const data = slot == kHome ? home_.data() : slots_[static_cast<std::size_t>(slot)].data();
     return {data, data + dk_values(owner)};
   }
-  /// A contribution starts at zero.
+  /// Sets a contribution to zero before it is summed up.
   void clear(int owner, int slot) { std::fill_n(at(owner, slot).dk, values(owner), Real(0)); }
   void add(int owner, int slot, int addend) {
     Real* const to = at(owner, slot).dk;

@@ -11,7 +11,7 @@
 namespace ringlab::ring {
 namespace {
 
-/// `parts` with what the ranks share.
+/// `parts` with the clock and the plan that the ranks share.
 EngineParts shared_parts(const EngineParts& parts, const Problem& problem,
                          const RunOptions& options) {
   EngineParts shared = parts;
@@ -55,7 +55,7 @@ void InProcess::check(const Problem&, const RunOptions& options) const {
 RunSummary InProcess::run(const AnyRun& run) const {
   try {
     return std::visit([](const auto& of_type) { return run_ranks(of_type); }, run);
-  } catch (const std::bad_alloc&) {  // outside the ranks: theirs have become errors already
+  } catch (const std::bad_alloc&) {  // outside the ranks, whose own have become errors already
     throw MachineError({.where = "ring engine",
                         .expected = "memory for the ranks",
                         .actual = "out of memory",

@@ -12,7 +12,7 @@
 
 namespace ringlab::ring {
 
-/// First part of a message; the second is what the sender knows about all ranks' step times.
+/// First part of a header; the second holds the step times of all ranks that the sender knows.
 /// Written as it lies in memory: all ranks of a job run the same build, which the agreement checks.
 struct MessageHeader {
   static constexpr std::uint64_t kMagic = 0x31474d2d4c474e52;  // "RNGL-MG1"

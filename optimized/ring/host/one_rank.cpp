@@ -25,8 +25,8 @@ double seconds_since(Recorder::Clock::time_point begin) {
 }
 
 /// A rank for one run. Members are made in the order of their declaration, and that order is part
-/// of the protocol: rows and schedule come before the agreement, so that what is wrong with this
-/// rank's input is thrown before it sends anything.
+/// of the protocol: rows and schedule come before the agreement, so that errors of this rank's
+/// input are thrown before it sends anything.
 template <class Element>
 class HostRank {
  public:
@@ -41,13 +41,13 @@ class HostRank {
         rows_(dense_rows(run.ends.source(tokens()))),
         plan_(run.parts.plan ? run.parts.plan : own_plan()),
         agreement_(agree(facts(), network)),
-        // Without a trace the last 64 events are kept all the same: an error carries them.
+        // Without a trace the last 64 events are kept, because errors carry them.
         recorder_(options().trace ? Recorder::Keep::all : Recorder::Keep::last,
                   run.parts.clock_zero.value_or(Recorder::Clock::now())),
         step_times_(static_cast<std::size_t>(network.ranks())),
         waits_(network.ranks()) {}
 
-  // Results go to the sink when both passes are done; until then nobody outside sees any of them.
+  // Results go to the sink when both passes are done; until then no other code sees any result.
   RunSummary run() {
     RankResult<Element> result = both_passes();
     RunSummary summary{.ranks = {result.stats}, .seconds = result.seconds};
@@ -63,7 +63,7 @@ class HostRank {
     return {rank(), queries_.positions(rank()), keys_.positions(rank())};
   }
   Pass last_pass() const { return rows_.dout ? Pass::backward : Pass::forward; }
-  /// Other vectors make other bits.
+  /// The facts of the run, and the vectors in use: other vectors may give other bits.
   Facts facts() const {
     Facts facts = facts_of(run_.problem, options(), last_pass());
     facts.push_back({"vectors", cpu::vectors_in_use()});
@@ -75,15 +75,15 @@ class HostRank {
   }
 
   RankResult<Element> both_passes() {
-    // Behind the agreement: seconds are those of the passes, not of waiting
-    // for ranks that start late.
+    // Starts after the agreement: seconds are those of the passes, without
+    // waiting for ranks that start late.
     const auto begin = Recorder::Clock::now();
     const bool with_gradients = rows_.dout.has_value();
     // out is (batch, q_heads, rows, v_dim), lse one number per row.
     RankResult<Element> result{.out = Tensor<Element>(row_extents(shape().v_dim)),
                                .lse = Tensor<Real>(row_extents(1))};
-    // In the accumulator's type, one number per row: all that the backward
-    // pass keeps of the forward.
+    // The backward pass needs lse and delta of the forward pass, one number
+    // per row each, in the accumulator's type.
     const std::int64_t saved = with_gradients ? row_extents(1).size() : 0;
     MeteredBuffer<Real> row_lse(meter_, saved), delta(meter_, saved);
     // State and slots of a pass are freed before those of the next one are made: the peak is the
@@ -163,7 +163,7 @@ class HostRank {
          schedule);
   }
 
-  /// A pass with its computing noted.
+  /// A pass, with events for its computing.
   template <class PassOfRank>
   struct Noted {
     HostRank& run;
@@ -210,7 +210,7 @@ class HostRank {
                    .begin_ns = begin,
                    .end_ns = recorder_.now()});
   }
-  /// A step ends with its computing: all that was done since the one before, but for standing
+  /// Ends a step with its computing: counts all time since the last step but that of standing
   /// still.
   void note_step(const Operation& operation, Pass direction) {
     const std::int64_t own_clock_ns = recorder_.now() - waits_.stood_ns();
@@ -237,7 +237,7 @@ class HostRank {
                     .busy_s = busy_s_,
                     .links = waits_.links(),
                     .events = recorder_.all()};
-    // NaN: no word of that rank has come round, which is not a step of no time.
+    // NaN for a rank of which no time has come round: 0 would be a step of no time.
     for (const StepTime& time : step_times_) {
       stats.heard_step_s.push_back(time.steps > 0 ? static_cast<double>(time.mean_seconds)
                                                   : std::numeric_limits<double>::quiet_NaN());
@@ -265,7 +265,7 @@ class HostRank {
 
 template <class Element>
 RunSummary run_rank(const CheckedRun<Element>& run, Communicator& network) {
-  // Faults that are planned, or a record of calls: outside of all that the engine does.
+  // The wrapper plants faults or records calls, around all of the engine's calls.
   const std::unique_ptr<Communicator> wrapped = run.parts.wrap ? run.parts.wrap(network) : nullptr;
   return HostRank<Element>(run, wrapped ? *wrapped : network).run();
 }

@@ -95,8 +95,8 @@ class ForwardPass {
   }
 
  private:
-  /// A sink is the state of one key without a value: every row begins with its head's, once,
-  /// because a rank keeps its queries.
+  /// A sink is the state of one key without a value: every row begins with the sink of its head,
+  /// once, because a rank keeps its queries.
   void take_in_sinks() {
     const std::vector<double>& sinks = context_.problem.modifiers.sinks;
     if (sinks.empty()) return;
@@ -113,7 +113,7 @@ class ForwardPass {
   MeteredBuffer<Real> accs_;                  // (batch, q_heads, rows, v_dim)
 };
 
-/// dQ stays; dK and dV of every chunk are summed up on its way home.
+/// The sums of gradients: dQ stays; dK and dV of every chunk are summed up on its way home.
 template <class Element>
 class BackwardPass {
  public:
@@ -151,7 +151,7 @@ class BackwardPass {
     sums_.add(operation.owner, operation.gradient, operation.addend);
   }
 
-  /// Rounds to the dtype; dq and dk get their factor here.
+  /// Rounds the sums to the dtype; dq and dk are scaled here.
   void finish(RankGradients<Element>& gradients) {
     const Real scale = static_cast<Real>(context_.problem.scale);
     const GradientPair<Real> home = sums_.at(context_.rank, kHome);

@@ -15,8 +15,8 @@ class Waits {
 
   void add_send(std::int64_t nanoseconds) { stood_ns_ += nanoseconds; }
 
-  /// The header comes first, and the sender posts the tensors right behind it: until the header is
-  /// there the sender is late, from then on the link, or who serves it, takes its time.
+  /// A wait for a message. The sender posts the header and right behind it the tensors: until the
+  /// header comes the sender is late, from then on the link is slow, or the process that serves it.
   struct Receive {
     int from = 0;
     std::int64_t bytes = 0;

@@ -24,7 +24,7 @@ ChannelRows rows_of(const Extents& extents) {
 
 template <class Stored>
 void put(std::byte* wire, std::int64_t index, Stored value) {
-  // By memcpy, as in get(): codes may begin at any address behind the scales.
+  // Uses memcpy, as get() does: codes may begin at any address behind the scales.
   std::memcpy(wire + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
 }
 
@@ -38,8 +38,8 @@ Stored get(const std::byte* wire, std::int64_t index) {
 template <class Stored, class Element>
 void narrow(std::span<const Element> values, std::byte* wire) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    // By way of double, which holds every number of all four dtypes
-    // exactly: so one rounding in all.
+    // Goes by way of double, which holds every number of all four dtypes
+    // exactly: there is one rounding in all.
     put(wire, static_cast<std::int64_t>(i), static_cast<Stored>(static_cast<double>(values[i])));
   }
 }
@@ -58,7 +58,7 @@ double scale_of(std::span<const Element> block) {
   double absmax = 0;
   for (const Element x : block) {
     const double size = std::abs(static_cast<double>(x));
-    // NaN and ±inf get a code of their own and must not make the others vanish.
+    // NaN and ±inf get codes of their own and must not make other values vanish.
     if (std::isfinite(size)) absmax = std::max(absmax, size);
   }
   if (absmax == 0) return 1;  // every code is a zero then, and keeps its sign
@@ -77,7 +77,7 @@ std::uint8_t code_of(Element x, double scale) {
   const double value = static_cast<double>(x);
   // e4m3 has no infinity, so that ±inf cannot be told from NaN on this wire.
   if (!std::isfinite(value)) return Fp8E4M3(std::numeric_limits<double>::quiet_NaN()).bits;
-  Fp8E4M3 code(value / scale);  // exact but for what becomes a zero: a power of two
+  Fp8E4M3 code(value / scale);  // quotients by a power of two are exact unless they become zero
   const double limit = dtype_info(dtype_of<Element>).max_finite;
   // Codes of one sign are ordered like their bits.
   // The product would be infinite in Element. One code less in magnitude is one less in the bits,
@@ -119,7 +119,7 @@ void decode_blocks(const std::byte* wire, const ChannelRows& rows, std::span<Ele
       const Scale scale = get<Scale>(wire, row * rows.blocks() + c / kWireBlock);
       Fp8E4M3 code;
       code.bits = get<std::uint8_t>(codes, at);
-      // Exact: four significant bits, times a power of two, on the grid of Element.
+      // The product is exact: four significant bits times a power of two, on the grid of Element.
       values[static_cast<std::size_t>(at)] =
           static_cast<Element>(static_cast<double>(code) * static_cast<double>(scale));
     }

@@ -41,10 +41,10 @@ bool is_lossy(WireFormat format, DType dtype);
 /// Bytes of a dense tensor on the wire, scales included.
 std::int64_t wire_bytes(WireFormat format, DType dtype, const Extents& extents);
 
-/// Only for lossy formats. `out` has wire_bytes and any alignment; `tensor` is dense.
+/// Encodes a dense tensor in a lossy format. `out` has wire_bytes and any alignment.
 template <class Element>
 void encode(WireFormat format, const TensorView<const Element>& tensor, std::span<std::byte> out);
-/// Any bytes are decoded to something; those that encode() wrote, within the bound above.
+/// Decodes any bytes to some values; bytes of encode() to values within the bound above.
 template <class Element>
 void decode(WireFormat format, std::span<const std::byte> wire, const TensorView<Element>& tensor);
 

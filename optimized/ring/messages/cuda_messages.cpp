@@ -63,8 +63,8 @@ class RankRun {
     std::vector<cuda::OwnedEvent> events;
   };
 
-  // Everything that may be refused comes before memory is allocated, and memory before anything is
-  // issued: an error up to there leaves the other ranks waiting, but nothing on the device.
+  // Checks come before memory is allocated, and memory before anything is issued: an error up to
+  // there leaves the other ranks waiting, but nothing on the device.
   void take_in(const Ends<Element>& ends) {
     const RankRows<Element> rows = ends.source(setting_.tokens(run_.rank));
     forward_ = make_issued(Pass::forward, programs_.forward);
@@ -85,7 +85,7 @@ class RankRun {
     work_.emplace(*rank_, programs_, kernels_, run_.gradients);
   }
 
-  /// Also makes the stream program of all ranks, which says how much room there must be.
+  /// Also makes the stream program of all ranks, from which the sizes of slots follow.
   Issued make_issued(Pass pass, StreamProgram& streams) const {
     const Schedule schedule = build_schedule(schedule_spec(setting_.options), setting_.need, pass);
     streams = make_stream_program(schedule, CopyBy::receiver);
@@ -103,7 +103,7 @@ class RankRun {
       streams_.select(run_.rank);
       const RunSeconds seconds = seconds_of_last(
           run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
-          // Not finish(): NCCL has to be asked for errors of peers while the device works.
+          // Waits by the links, which ask NCCL for errors of peers while the device works.
           [&] { links_.wait(compute_stream()); });
       return seconds.host;
     } catch (const std::exception& error) {
@@ -117,8 +117,8 @@ class RankRun {
 
   cuda::Stream compute_stream() const { return streams_.of(run_.rank, StreamKind::compute); }
 
-  // The same order as of ranks of one process (cuda_streams.cpp): forward on all streams, the end
-  // of it on the compute stream, everything joined, then backward.
+  // Issues in the order of ranks of one process (cuda_streams.cpp): forward on all streams, its end
+  // on the compute stream, everything joined, then backward.
   void issue_all() {
     streams_.fork();
     issue(forward_);
@@ -136,7 +136,7 @@ class RankRun {
   void issue(const Issued& issued) {
     for (const MessageOperation& operation : issued.program.operations) {
       const cuda::Stream stream = streams_.of(run_.rank, operation.stream);
-      // The work of a rank is told in stream operations, whoever carries the chunks.
+      // DeviceWork takes stream operations, whatever carries the chunks.
       const StreamOperation same = as_stream_operation(operation);
       streams_.select(run_.rank);
       switch (operation.action) {
@@ -174,16 +174,16 @@ class RankRun {
   }
 
   void exchange(const MessageOperation& operation, cuda::Stream stream) {
-    // All ends of a round in one group: the order of the ends is the same
-    // on both sides of each pair.
+    // Puts all ends of a round in one group: the order of the ends is the
+    // same on both sides of each pair.
     std::vector<DeviceMessage> messages;
     for (const MessageEnd& end : operation.ends) {
       const DeviceMessage message = payload_of(operation) == Payload::chunk
                                         ? message_of(end, rank_->chunk(end.owner, end.slot))
                                         : message_of(end, rank_->sum(end.owner, end.slot));
       const bool sends = end.side == MessageSide::send;
-      // Counted when issued: what a graph moves when it is launched again is
-      // not counted, as on streams.
+      // Counts bytes when they are issued: further launches of a graph do
+      // not count, as in OnStreams.
       (sends ? stats_.sent_bytes : stats_.received_bytes) += message.bytes;
       ++(sends ? stats_.sent_messages : stats_.received_messages);
       messages.push_back(message);
@@ -228,12 +228,12 @@ template <class Element>
 RunSummary OverLinks<Element>::run(const AnyRun& any) const {
   const auto& [problem, options, ends, parts] = std::get<CheckedRun<Element>>(any);
   const StreamSetting setting = stream_setting(problem, options);
-  // The problem has been checked on the host; what is left depends on kernels and device.
+  // The host has checked the problem; the remaining checks depend on kernels and device.
   check_kernels(problem, kernels_);
   check_launches(run_.issue_as, run_.launches);
   check_range("rank", run_.rank, 0, options.ranks - 1);
   check_range("device", run_.device, 0, cuda::device_count() - 1);
-  // Shared, so that a run that is stuck can outlive this call: nothing it uses may be freed.
+  // Shared, so that a stuck run can outlive this call: memory that it uses must not be freed.
   auto rank_run = std::make_shared<RankRun<Element>>(setting, kernels_, links_, run_);
   try {
     return rank_run->run(ends);

@@ -20,7 +20,7 @@ struct DeviceMessage {
 };
 
 /// Connects a rank with all others, once for chunks and once for sums. After an error of exchange()
-/// or wait() whoever has memory in use there aborts before it goes.
+/// or wait() the owner of memory in use there calls abort() before it frees the memory.
 class DeviceLinks {
  public:
   virtual ~DeviceLinks() = default;
@@ -41,7 +41,7 @@ struct MessageRun {
   Repeatable gradients = Repeatable::no;
   IssueAs issue_as = IssueAs::streams;  ///< the same for all ranks
   int launches = 1;                     ///< as DeviceRun::launches, and the same for all ranks
-  double grace_s = 10;                  ///< for what is on the device when the run was broken off
+  double grace_s = 10;                  ///< for work on the device when the run was broken off
 };
 
 /// One rank on its device, connected by `links` and with kernels of the caller's choice: as

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kBytes = 251;  // no multiple of anything
 
-// Bytes that differ from rank to rank and from stream to stream, so that a message that
-// went astray is no right one.
+// Bytes that differ from rank to rank and from stream to stream, so that a misdirected
+// message is found.
 std::vector<std::byte> words_of(int rank, StreamKind kind) {
   std::vector<std::byte> words;
   for (std::int64_t i = 0; i < kBytes; ++i) {
@@ -33,7 +33,7 @@ void probe(DeviceLinks& links, StreamKind kind, const LinkEnds& ends) {
   // Filled with wrong words: a receive that writes nothing is found.
   const cuda::DeviceTensor<std::byte> heard(ends.device, words_of(previous + 1, kind));
   // The next rank is also the previous one where there are two ranks, and
-  // oneself where there is one.
+  // this rank itself where there is one.
   const std::vector<DeviceMessage> messages = {
       {MessageSide::send, next, said.data(), said.bytes()},
       {MessageSide::receive, previous, heard.data(), heard.bytes()}};

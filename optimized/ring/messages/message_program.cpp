@@ -17,8 +17,7 @@ bool is_copy(const StreamOperation& operation) { return operation.action == Stre
 struct MessageWork {
   StreamOperation operation;
   int round = 0;  ///< computing: the last one that it needs
-  /// Earlier works, by number, that must have ended: each touched a slot of that rank, and so did
-  /// this one.
+  /// Earlier works that must have ended, as (rank, number): both works touch a slot of that rank.
   std::vector<std::pair<int, std::size_t>> after = {};
 
   bool concerns(int rank) const {
@@ -27,7 +26,7 @@ struct MessageWork {
   }
 };
 
-/// Gives every copy the first round that comes after all that it needs.
+/// Gives every copy the first round that comes after all works that it needs.
 class CopyRounds {
  public:
   CopyRounds(const StreamProgram& program, int chunks_per_round)
@@ -36,8 +35,7 @@ class CopyRounds {
         computed_(program.ranks.size()),
         received_(program.ranks.size()) {}
 
-  // The list of the stream program is one in which every operation stands behind all it needs, so
-  // one pass over it is enough.
+  // One pass is enough: in a stream program every operation stands behind all that it needs.
   std::vector<MessageWork> run() {
     for (const StreamOperation& operation : program_.operations) {
       if (touches_slots(operation)) take_in(operation);
@@ -58,19 +56,19 @@ class CopyRounds {
       uses_.use(access, works_.size(),
                 [&](std::size_t earlier) { work.after.emplace_back(access.place.rank, earlier); });
     }
-    // The round of what is needed, on either side: a copy touches slots of two ranks.
+    // The last round of the works that it needs, on either side: a copy touches slots of two ranks.
     for (const auto& [rank, number] : work.after) {
       work.round = std::max(work.round, works_[number].round);
     }
-    // A copy has to be in a later round than whatever it waits for; computing
-    // is in no round of its own.
+    // A copy must be in a later round than the works that it waits for;
+    // computing is in no round of its own.
     work.round = is_copy(operation) ? round_of_copy(operation, work.round + 1)
                                     : round_of_computing(operation, work.round);
     works_.push_back(std::move(work));
   }
 
   int round_of_copy(const StreamOperation& copy, int first) {
-    // Sums are not limited: those that are ready together share a round.
+    // Sums are not limited: sums that are ready together share a round.
     if (copy.payload == Payload::gradients) return first;
     // Never before the last chunk that came: chunks come in the order of the rank's steps.
     Received& last = received_[static_cast<std::size_t>(copy.to.rank)];
@@ -80,7 +78,8 @@ class CopyRounds {
     return round;
   }
 
-  /// A rank computes in order, so later computing counts as needing the rounds of earlier one.
+  /// The last round that computing needs.
+  /// A rank computes in order, so later computing also needs the rounds of earlier computing.
   int round_of_computing(const StreamOperation& operation, int first) {
     int& last = computed_[static_cast<std::size_t>(operation.rank)];
     return last = std::max(last, first);
@@ -117,7 +116,7 @@ MessageEnd end_of_copy(const StreamOperation& copy, MessageSide side) {
           .slot = sends ? copy.from.slot : copy.to.slot};
 }
 
-/// The operations of one rank on slots, copies of the same round together, and what each waits for.
+/// The operations of one rank on slots, copies of a round together, and the works they wait for.
 class RankWorks {
  public:
   RankWorks(const std::vector<MessageWork>& works, int rank) : works_(works), rank_(rank) {
@@ -129,7 +128,7 @@ class RankWorks {
  private:
   using Numbers = std::vector<std::size_t>;
 
-  /// Copies in rounds, in a round chunks before sums; between them what is computed, but no sooner
+  /// Copies in rounds, in a round chunks before sums; between them the computing, but no sooner
   /// than copies need it. A kernel that stays on all multiprocessors would hold up messages that
   /// were issued after it.
   Numbers in_order() const {
@@ -144,8 +143,8 @@ class RankWorks {
     };
     auto next = computed.begin();
     for (auto first = copies.begin(); first != copies.end();) {
-      // The copies of one exchange at a time, with just as much computing before as they need. The
-      // loop ends, as what a copy needs stands before it in the list.
+      // Issues the copies of one exchange at a time, after just as much computing as they need. The
+      // loop ends, as all works that a copy needs stand before it in the list.
       const auto end = end_of_exchange(first, copies.end());
       while (!std::all_of(first, end,
                           [&](auto copy) { return needs_nothing_else(copy, is_issued); })) {
@@ -171,8 +170,8 @@ class RankWorks {
   }
   Numbers copies_in_rounds() const {
     Numbers numbers = those([](const StreamOperation& operation) { return is_copy(operation); });
-    // Stable: two messages of one pair of ranks in a round keep the order of the list, which both
-    // ends see; NCCL matches them by order.
+    // The sort is stable: two messages of one pair of ranks in a round keep the order of the list,
+    // which both ends see; NCCL matches them by order.
     std::ranges::stable_sort(numbers, {}, [&](std::size_t copy) { return exchange_of(copy); });
     return numbers;
   }
@@ -230,12 +229,12 @@ MessageOperation on_stream_of(const MessageOperation& operation, MessageAction a
   return {.action = action, .stream = operation.stream, .step = operation.step, .event = event};
 }
 
-/// With events for what is waited for, recorded just behind it.
+/// The program of a rank, with events recorded just behind the operations that others wait for.
 MessageProgram write_program(const RankWorks& works, Pass pass, int rank, const StreamRoom& room) {
   MessageProgram program{.pass = pass, .rank = rank, .room = room, .operations = {}};
   const auto waits = needed_waits(works.on_streams(), kStreamsPerRank);
   std::vector<int> event_of(waits.size(), kNoEvent);
-  // A mark at first; the number comes with the record, which is before every wait for it.
+  // Marks the operations at first; the record, which is before every wait, sets the number.
   for (const auto& others : waits) {
     for (const std::size_t other : others) event_of[other] = 0;
   }
@@ -273,7 +272,7 @@ std::vector<MessageProgram> make_message_programs(const StreamProgram& program,
 
 std::vector<MessageProgram> make_message_programs(const Schedule& schedule) {
   const bool both_sides = schedule_traits(schedule.spec.kind).both_sides;
-  // One chunk from each side: with one in all, half of the links would rest in every round.
+  // One chunk from each side: with one chunk in all, half of the links would rest in every round.
   return make_message_programs(make_stream_program(schedule, CopyBy::receiver), both_sides ? 2 : 1);
 }
 

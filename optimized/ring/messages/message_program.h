@@ -64,8 +64,8 @@ inline Payload payload_of(const MessageOperation& exchange) {
 /// the bidirectional ring two, one from each side. Errors as make_stream_program().
 std::vector<MessageProgram> make_message_programs(const Schedule& schedule);
 
-/// The same from a stream program that obeys check_stream_program(), whoever copies in it. At most
-/// `chunks_per_round` (at least 1) chunks come to a rank in a round.
+/// Message programs from a stream program that obeys check_stream_program(), whoever copies in it.
+/// At most `chunks_per_round` (at least 1) chunks come to a rank in a round.
 /// O(operations · log operations).
 std::vector<MessageProgram> make_message_programs(const StreamProgram& program,
                                                   int chunks_per_round);

@@ -8,7 +8,7 @@
 namespace ringlab::ring {
 namespace {
 
-/// NCCL connects what is the thread's current device.
+/// Selects the device, because NCCL connects the thread's current one.
 /// Called while members are initialised: the device has to be current before NCCL connects.
 const TellAll& on_device(int device, const TellAll& tell_all) {
   cuda::select_device(device);
@@ -44,7 +44,7 @@ void NcclLinks::abort() noexcept {
   // for the other (decision 28).
   try {
     sums = std::thread([this] { sums_.abort(); });
-  } catch (const std::system_error&) {  // no thread to be had: one after the other may yet do
+  } catch (const std::system_error&) {  // without a thread one after the other may still work
   }
   chunks_.abort();
   sums.joinable() ? sums.join() : sums_.abort();

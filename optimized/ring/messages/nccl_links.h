@@ -9,8 +9,8 @@ namespace ringlab::ring {
 
 class NcclLinks final : public DeviceLinks {
  public:
-  /// Collective; `place.device` names what `device` is the number of. Each `tell_all` is used once.
-  /// `place.deadline` is also that of wait(), and so of both passes together.
+  /// Collective; `place.device` is the name of device number `device`. Each `tell_all` is used
+  /// once. `place.deadline` is also the deadline of wait(), and so of both passes together.
   NcclLinks(const nccl::GroupPlace& place, int device, const TellAll& tell_all_for_chunks,
             const TellAll& tell_all_for_sums);
   /// Aborts both communicators after an error of either.

@@ -13,11 +13,11 @@
 namespace ringlab::ring {
 namespace {
 
-constexpr int kNcclTag = (1 << 20) + 7;  // far from those of others
+constexpr int kNcclTag = (1 << 20) + 7;  // far from other tags
 
 nccl::GroupPlace place_of(const RunOptions& options, const ProcessJob& job,
                           const RankDevice& device) {
-  // Finite: a deadline without end cannot be counted in milliseconds.
+  // The deadline is finite: an infinite one cannot be counted in milliseconds.
   constexpr double kLongest = 1e9;  // thirty years
   return {.rank = job.network.rank(),
           .ranks = job.network.ranks(),

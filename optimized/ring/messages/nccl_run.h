@@ -1,7 +1,7 @@
 // One rank of a ring of processes over NCCL, from finding the others to the result.
 //
-// Tests run it with a NCCL and devices that are threads and memory; on GPUs only a rank that is alone
-// has run.
+// Tests run it with an NCCL and devices made of threads and memory; on GPUs only runs of one rank
+// have been tested.
 #pragma once
 
 #include <utility>
@@ -13,13 +13,13 @@
 
 namespace ringlab::ring {
 
-/// Texts of all ranks over the job's network, for whatever they are.
+/// Exchanges texts of any kind among all ranks over the job's network.
 TellAll tell_all_of(const ProcessJob& job);
 
 /// One rank on its device, as OverLinks, with gradients as options.deterministic says, after the
 /// links have been tried. The ranks of the network, which must be options.ranks, have agreed before
 /// (see agreement.h) on all that must be the same. options.timeout_s is the deadline of connecting,
-/// of every exchange, and of all that is on the device together.
+/// of every exchange, and of all work on the device together.
 template <class Element>
 class OneNcclRank final : public Place {
  public:

@@ -12,7 +12,7 @@ namespace ringlab::ring {
 
 std::string this_machine() {
   std::string id;
-  // A number that the kernel draws when it boots; names of hosts may be the same on two machines.
+  // The kernel draws this number when it boots; names of hosts may be the same on two machines.
   if (std::ifstream("/proc/sys/kernel/random/boot_id") >> id) return id;
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -27,7 +27,7 @@ RankDevice choose_rank_device(const TellAll& tell_all, int rank, const std::stri
   RankDevice chosen;
   chosen.number = static_cast<int>(before % devices);
   const cuda::DeviceFacts facts = cuda::device_facts(chosen.number);
-  // The bus number, not the device's: processes may number the same devices differently.
+  // Names the device by its bus, because processes may number the same devices differently.
   chosen.name = facts.bus + " of machine " + machine;
   chosen.model = facts.name;
   return chosen;

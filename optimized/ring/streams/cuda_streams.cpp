@@ -24,15 +24,15 @@
 namespace ringlab::ring {
 namespace {
 
-/// Neighbours share a device where there are fewer devices than ranks.
+/// The device of each rank: neighbours share one where there are fewer devices than ranks.
 std::vector<int> devices_of_ranks(int ranks, int devices) {
   std::vector<int> of;
   for (int rank = 0; rank < ranks; ++rank) of.push_back(rank * std::min(devices, ranks) / ranks);
   return of;
 }
 
-/// Held by the run that has the devices. Memory that is freed waits for all that its device does, so
-/// runs side by side would wait for each other's kernels at everything they free.
+/// The mutex of the run that has the devices. Freeing memory waits for all work of its device, so
+/// runs side by side would wait for each other's kernels whenever they free memory.
 std::mutex& devices_turn() {
   static std::mutex turn;
   return turn;
@@ -62,7 +62,7 @@ class DevicesRun {
   using Rank = DeviceRank<Element>;
   using Work = DeviceWork<Element>;
 
-  /// All ranks are asked before any memory is allocated: whether gradients are wanted decides.
+  /// Takes the rows of all ranks before it allocates memory: gradients may be wanted, or not.
   void take_in(const Ends<Element>& ends) {
     std::vector<RankRows<Element>> rows;
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
@@ -98,7 +98,7 @@ class DevicesRun {
             .rank = rank,
             .device = devices_[static_cast<std::size_t>(rank)]};
   }
-  /// Ranks that share a device are neighbours.
+  /// Checks the memory of every device; ranks that share a device are neighbours.
   void check_memory() const {
     std::vector<DeviceNeed> needs;
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
@@ -113,7 +113,7 @@ class DevicesRun {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
   }
 
-  /// Nanoseconds that are longer than the host takes to issue all.
+  /// Nanoseconds of hold, longer than the host takes to issue all.
   std::int64_t hold_ns() const {
     constexpr std::int64_t kNsPerCall = 20'000, kOthersPerRank = 16;
     if (run_.begins == RunBegins::at_once) return 0;
@@ -139,7 +139,7 @@ class DevicesRun {
     streams_.join();
   }
 
-  /// Fills what `pass` has not written with NaN; all streams come after it.
+  /// Fills memory that `pass` will write with NaN; all streams come after it.
   void poison(Pass pass) {
     if (run_.unwritten == UnwrittenMemory::whatever_is_there) return;
     for_each_rank([&](const Work& work, cuda::Stream stream) { work.poison(pass, stream); });
@@ -240,7 +240,7 @@ class DevicesRun {
     }
   }
 
-  /// Kernels skip what nobody sees, tile by tile; counted is what is seen.
+  /// Counts the pairs that are seen; kernels skip tiles that no query sees.
   void count_visits(std::vector<RankStats>& stats) const {
     for (const StreamOperation& operation : programs_.forward.operations) {
       if (operation.action != StreamAction::attend) continue;

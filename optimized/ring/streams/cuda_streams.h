@@ -1,7 +1,7 @@
 // Rings on devices: stream programs on real streams, events and copies between devices.
 //
 // One host thread issues everything and waits once, at the end, or captures it as a graph and
-// launches that. Ranks are spread over the devices that there are; with one device, all are on it,
+// launches the graph. Ranks are spread over all devices; with one device, all are on it,
 // and their streams share it. No CUDA header is seen here.
 #pragma once
 
@@ -28,7 +28,7 @@ template <class Element>
 struct KernelNeeds {
   /// True when `forward` does not use ForwardCall::running in this call.
   std::function<bool(const cuda::ForwardCall<Element>&)> leaves_state;
-  /// Bytes of their own that calls use on their stream, one call after the other.
+  /// Bytes of scratch memory that calls use on their stream, one call after the other.
   std::function<std::int64_t(const cuda::ForwardCall<Element>&)> forward_bytes;
   std::function<std::int64_t(const cuda::BackwardCall<Element>&, GradientsAs)> backward_bytes;
   /// Allocates so many bytes for the stream, so that no call has to.
@@ -49,7 +49,7 @@ struct DeviceKernels {
   /// Empty where `backward` takes BackwardCall::out instead of delta.
   std::function<void(const cuda::DeltaRows<Element>&, cuda::Stream)> delta_rows;
   std::function<void(const cuda::ScaleTo<Element>&, cuda::Stream)> scale_to;
-  bool sums_are_scaled = false;  ///< what `backward` adds to dq and dk has the factor `scale`
+  bool sums_are_scaled = false;  ///< `backward` adds to dq and dk with the factor `scale`
   /// True when `backward` writes BackwardCall::results of this call where they are not null, and
   /// leaves the sums alone. Empty: it never does.
   std::function<bool(const cuda::BackwardCall<Element>&)> gives_results = {};
@@ -86,10 +86,10 @@ struct DeviceRun {
 /// Ranks that are streams of this process, with kernels of the caller's choice: exact wire, no
 /// modifiers, no bit matrices, rows in increasing order. Runs of several threads come one after the
 /// other. Source and sink are called by this thread, rank after rank, and must not run another one;
-/// between them all rows are on the devices. RankStats say what was sent, received and held, and no
-/// more; a message is a copy, without a header. Environment errors name device, rank and operation;
-/// when memory is short, how much the whole run needs and how much is free, before any is
-/// allocated. Half and BFloat16.
+/// between them all rows are on the devices. RankStats count sent, received and held bytes, visits
+/// and the events of a trace; a message is a copy, without a header. Environment errors name
+/// device, rank and operation; when memory is short, how much the whole run needs and how much is
+/// free, before any is allocated. Half and BFloat16.
 template <class Element>
 class OnStreams final : public Place {
  public:

@@ -14,8 +14,8 @@ namespace {
       {.where = where, .expected = expected, .actual = actual, .hint = "Use --device cpu"});
 }
 
-// The accumulators of both kernels lie in registers and shared memory; 256 channels are the most
-// that were given room (optimized/cuda/portable/portable.h).
+// The accumulators of both kernels lie in registers and shared memory, which have room for 256
+// channels at most (optimized/cuda/portable/portable.h).
 void check_channels(const Shape& shape) {
   constexpr std::int64_t kMost = 256;
   if (std::max(shape.head_dim, shape.v_dim) <= kMost) return;
@@ -35,7 +35,7 @@ void check_kernel_dtype(DType dtype) {
 }
 
 void check_device_abilities(const Problem& problem, const RunOptions& options) {
-  // No kernel for devices modifies scores, so asking for it must not be answered without it.
+  // No kernel for devices modifies scores: a wish for modifiers must not be ignored.
   const Modifiers& modifiers = problem.modifiers;
   if (modifiers.changes_scores() || modifiers.dropout != 0 || !modifiers.sinks.empty()) {
     refuse("modifiers", "none on devices", modifiers_text(modifiers));

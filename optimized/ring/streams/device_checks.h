@@ -11,8 +11,8 @@ void check_kernel_dtype(DType dtype);
 /// Throws for score modifiers, bit matrices and lossy wire formats.
 void check_device_abilities(const Problem& problem, const RunOptions& options);
 
-/// Throws for whatever ringlab's kernels on devices do not take: all of that, and more than 256
-/// channels. Channels that are no multiple of 8 are padded.
+/// Throws for runs that ringlab's kernels on devices do not take: for both reasons above, and for
+/// more than 256 channels. Channels that are no multiple of 8 are padded.
 void check_device_run(const Problem& problem, const RunOptions& options);
 
 }  // namespace ringlab::ring

@@ -6,7 +6,7 @@ namespace ringlab::ring {
 
 std::string copies_text(int devices) {
   if (devices < 2) return "";
-  // Ordered pairs: memory that `from` lets `to` read need not be readable the other way.
+  // Pairs are ordered: `to` may reach memory of `from`, and not the other way round.
   const auto pairs = cuda::unconnected_devices(devices);
   if (pairs.empty()) return "from device to device";
   std::string text;

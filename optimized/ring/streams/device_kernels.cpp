@@ -27,14 +27,14 @@ std::int64_t most_positions(const Layout& layout) {
 cuda::BlockShape largest_block(const Problem& problem, const RunOptions& options) {
   const auto narrow = [](std::int64_t n) {
     return static_cast<std::int32_t>(
-        // Clamped: a shape that is too large is refused by name elsewhere, and must not wrap here.
+        // Clamps: a shape that is too large is refused elsewhere, and must not wrap here.
         std::min<std::int64_t>(n, std::numeric_limits<std::int32_t>::max()));
   };
   const Shape& s = problem.shape;
   return {.batch = narrow(s.batch),
           .q_heads = narrow(s.q_heads),
           .kv_heads = narrow(s.kv_heads),
-          // The most of each over all ranks: no block that any rank computes is larger.
+          // Maxima over all ranks: no block of any rank is larger.
           .queries = narrow(most_positions(make_layout(options, s.q_tokens, options.q_layout))),
           .keys = narrow(most_positions(make_layout(options, s.kv_tokens, options.kv_layout))),
           .head_dim = narrow(s.head_dim),
@@ -105,9 +105,9 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
   KernelChoice choice{.forward = ForwardKernel::hopper, .why_not_hopper = {}, .devices = {}};
   const int used = devices == 0 ? cuda::device_count() : devices;
   std::map<std::string, int> names;
-  // With fewer ranks than devices the devices behind them are never used, and need not be able.
+  // With fewer ranks than devices the last devices are not used, and need not suit the kernels.
   for (int device = 0; device < std::min(used, options.ranks); ++device) {
-    // One kind of kernel for all ranks: results of a rank must not depend on the device it is on.
+    // All ranks have one kind of kernel: results of a rank must not depend on its device.
     const KernelChoice one = choose_kernels_on(device, problem, options);
     ++names[one.devices];
     if (one.forward == ForwardKernel::hopper) continue;

@@ -15,8 +15,8 @@ std::string mib(std::int64_t bytes) {
 
 }  // namespace
 
-// Before anything is allocated: one sum of all that will be wanted says more than the
-// allocation that happens to fail.
+// Called before anything is allocated: an error with the sum of all needs says more than that of
+// the allocation that happens to fail.
 void check_device_memory(const DeviceNeed& need) {
   const cuda::DeviceMemory memory = cuda::device_memory(need.device);
   if (need.bytes <= memory.free) return;

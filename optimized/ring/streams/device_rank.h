@@ -140,7 +140,7 @@ class DeviceRank {
             .dout = dout_.data(),
             .delta = delta_.data()};
   }
-  /// dQ, dK and dV from their sums, rounded once; dQ and dK get their factor here, if not before.
+  /// Calls that round the sums to dQ, dK and dV once; dQ and dK are scaled here, if not before.
   std::vector<cuda::ScaleTo<Element>> scale_calls() const {
     const auto factor =
         given_.kernels.sums_are_scaled ? 1 : static_cast<float>(given_.setting.problem.scale);

@@ -11,11 +11,11 @@ TraceEvent event_of(const StreamOperation& operation, TraceKind kind, int rank) 
   return {.kind = kind, .rank = rank, .step = operation.step, .owner = operation.owner};
 }
 
-/// A copy is two, another operation one.
+/// The events of an operation: two for a copy, one for another operation on slots.
 std::vector<TraceEvent> events_of(const StreamOperation& operation) {
   const bool is_sum = operation.payload == Payload::gradients;
   switch (operation.action) {
-    // Step, owner and peer as a rank on a processor records them: one checker reads both
+    // Step, owner and peer are as a rank on a processor records them: one checker reads both traces
     // (property_tests/programs/trace_check.h).
     case StreamAction::attend: {
       TraceEvent compute = event_of(operation, TraceKind::compute, operation.rank);
@@ -51,7 +51,7 @@ DeviceTrace::DeviceTrace(const IssuedStreams& streams, std::vector<int> devices)
     : streams_(streams), devices_(std::move(devices)) {}
 
 void DeviceTrace::start() {
-  // One zero per device: clocks of different devices are not compared, ranks of one device are.
+  // Sets a zero per device: times of ranks are compared on one device, but not across devices.
   for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
     const int device = devices_[rank];
     if (starts_.contains(device)) continue;
@@ -72,7 +72,7 @@ cuda::OwnedEvent DeviceTrace::mark(const StreamOperation& operation) const {
 
 void DeviceTrace::around(const StreamOperation& operation, Pass pass, std::int64_t bytes,
                          const std::function<void()>& issue) {
-  // Both events are put on the operation's own stream, so they time it and not what runs beside it.
+  // Both events are on the operation's own stream, so they time it and not work beside it.
   cuda::OwnedEvent begin = mark(operation);
   issue();
   timed_.push_back({operation, pass, bytes, std::move(begin), mark(operation)});
@@ -94,7 +94,7 @@ std::vector<std::vector<TraceEvent>> DeviceTrace::events() const {
       all[static_cast<std::size_t>(event.rank)].push_back(event);
     }
   }
-  // Operations were issued in an order that streams may leave; equal times keep that of issue.
+  // Sorts by time, since streams may leave the order of issue; equal times keep it.
   for (std::vector<TraceEvent>& rank : all) {
     std::ranges::stable_sort(rank, {}, &TraceEvent::begin_ns);
   }

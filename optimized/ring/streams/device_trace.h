@@ -1,4 +1,4 @@
-// When what is on the streams of devices began and ended: events before and after every operation.
+// Begin and end of operations on the streams of devices, by events before and after each.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace ringlab::ring {
 
-/// Events of one run on streams; what is captured as a graph is not timed. Times are a device's
-/// own, from start() on, to about half a microsecond. A copy is a receive of its target's rank and
-/// a send of its source's, at the same time.
+/// Events of one run on streams; graphs are not timed. Times are a device's own, from start() on,
+/// to about half a microsecond. A copy is a receive of its target's rank and a send of its
+/// source's, at the same time.
 class DeviceTrace {
  public:
   /// `devices`: of each rank.
   DeviceTrace(const IssuedStreams& streams, std::vector<int> devices);
 
-  /// The zero of all times, on a stream of every device.
+  /// Records the zero of all times, on a stream of every device.
   void start();
-  /// `issue` puts `operation` on its stream; it moves `bytes`, if it is a copy.
+  /// Times `operation`, which `issue` puts on its stream and which moves `bytes`, if it is a copy.
   void around(const StreamOperation& operation, Pass pass, std::int64_t bytes,
               const std::function<void()>& issue);
   /// Events by rank, each in the order in which they began. All has ended.

@@ -64,7 +64,7 @@ class DeviceWork {
                      stream);
   }
 
-  /// A rank that attends to nothing has results all the same.
+  /// Ends the forward pass; a rank that attends to nothing has results, too.
   void end_forward(cuda::Stream stream) const {
     if (rank_->rows() == 0) return;
     if (first_ == kNobody) {

@@ -70,8 +70,8 @@ void IssuedStreams::wait(const StreamOperation& operation, cuda::Event event) co
 }
 
 void IssuedStreams::fork() const {
-  // The first stream is where a capture begins, so every other one has to hang on it by an event,
-  // or it would not be part of the graph.
+  // A capture begins on the first stream, so every other stream has to depend on it by an event to
+  // be part of the graph.
   const cuda::OwnedStream& first = streams_.front();
   cuda::record_event(first.device(), ends_.front().get(), first.get(), "fork");
   for (std::size_t i = 1; i < streams_.size(); ++i) {
@@ -90,7 +90,7 @@ void IssuedStreams::join() const {
 }
 
 void IssuedStreams::launch_as_graph(const std::function<void()>& issue) {
-  // Thread-locally: what other threads ask of CUDA meanwhile is none of the graph's (decision 28).
+  // Captures this thread only: CUDA calls of other threads do not join the graph (decision 28).
   const cuda::OwnedStream& first = streams_.front();
   cuda::begin_capture(first.device(), first.get());
   try {
@@ -149,13 +149,13 @@ bool IssuedStreams::have_ended() const {
   });
 }
 
-/// Events that became part of a graph cannot be asked.
+/// The place of every stream that has not ended; unknown for a graph.
 std::vector<std::string> IssuedStreams::standing() const {
-  // The events that were captured are nodes of the graph, and no event of theirs ever happens.
+  // Captured events are nodes of the graph, and never happen as events.
   if (graph_.get() != nullptr) {
     return {"a graph that has not ended, at no place that could be told"};
   }
-  // Streams are asked while they run: the answers are of slightly different moments.
+  // Streams go on while they are asked: the answers are of slightly different moments.
   std::vector<std::string> unended;
   for (std::size_t stream = 0; stream < streams_.size(); ++stream) {
     if (cuda::has_ended(streams_[stream].device(), streams_[stream].get())) continue;
@@ -167,7 +167,7 @@ std::vector<std::string> IssuedStreams::standing() const {
 std::string IssuedStreams::standing_of(std::size_t stream) const {
   const std::vector<Milestone>& all = milestones_[stream];
   const int device = streams_[stream].device();
-  // The first that has not happened: events of one stream happen in order.
+  // The first event that has not happened: events of one stream happen in order.
   const auto next = std::ranges::find_if(
       all, [&](const Milestone& one) { return !cuda::has_happened(device, one.event); });
   const int rank = first_rank_ + static_cast<int>(stream) / kStreamsPerRank;

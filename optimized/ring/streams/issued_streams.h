@@ -12,7 +12,7 @@
 
 namespace ringlab::ring {
 
-/// The streams of all ranks. The first one is where a graph begins and ends.
+/// The streams of all ranks. A graph begins and ends on the first one.
 class IssuedStreams {
  public:
   /// `devices`: of each rank, from `first_rank` on. Loads all kernels: neither a capture nor work
@@ -29,9 +29,9 @@ class IssuedStreams {
   void record(const StreamOperation& operation, cuda::Event event) const;
   void wait(const StreamOperation& operation, cuda::Event event) const;
 
-  /// All streams go on after what the first one has been given.
+  /// Makes all streams wait for the work that the first one has been given.
   void fork() const;
-  /// The first stream goes on after what all have been given.
+  /// Makes the first stream wait for the work that all have been given.
   void join() const;
   /// Captures what `issue` puts on the streams as a graph, and launches it on the first stream.
   void launch_as_graph(const std::function<void()>& issue);
@@ -40,15 +40,15 @@ class IssuedStreams {
   /// Destroys the captured graph; a launch that runs goes on to its end. NCCL's communicators end
   /// only when no graph holds them.
   void drop_graph() noexcept;
-  /// Starts the device's clock, for what all streams are given after a fork(); the first
-  /// stream stands still for `hold_ns` before.
+  /// Starts the device's clock, for the work of all streams after a fork(); the first stream stands
+  /// still for `hold_ns` before.
   void start_clock(std::int64_t hold_ns) const;
   /// Stops the clock, after a join() or a launch.
   void stop_clock() const;
-  /// Seconds that the clock ran. All has ended.
+  /// Seconds that the clock ran. Call it when all work has ended.
   double clocked_seconds() const;
-  /// Waits until all has ended; DeviceStuck, which says where each stream stands, when it has not
-  /// within `timeout_s`. Without a deadline it asks the driver to wait.
+  /// Waits until all work has ended; DeviceStuck, which says where each stream stands, when it has
+  /// not within `timeout_s`. Without a deadline the driver waits.
   void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
   /// True when all work ends, well or not, within `timeout_s`: for runs that are broken off.
   bool end_within(double timeout_s) const noexcept;

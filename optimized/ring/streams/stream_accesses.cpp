@@ -25,7 +25,7 @@ std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass) {
       // readers of its last content.
       return {read_of(Payload::chunk, chunk), write_of(Payload::gradients, sum)};
     case StreamAction::add_gradient:
-      // Adding reads its target as well, but whoever writes a slot comes after
+      // Adding reads its target as well, but a writer of a slot comes after
       // all earlier users anyway.
       return {read_of(Payload::gradients, addend), write_of(Payload::gradients, sum)};
     case StreamAction::copy:

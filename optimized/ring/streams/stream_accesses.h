@@ -23,7 +23,7 @@ std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass);
 /// trust this class and has one of its own (property_tests/programs/order.h).
 class SlotUses {
  public:
-  /// Calls `comes_after(earlier)` for all that must have ended before `number` does this.
+  /// Calls `comes_after(earlier)` for all operations that must end before `number` uses the slot.
   template <class ComesAfter>
   void use(const Access& access, std::size_t number, ComesAfter comes_after) {
     Use& use = uses_[{access.payload, access.place}];

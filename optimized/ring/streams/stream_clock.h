@@ -1,4 +1,4 @@
-// Vector clocks over streams: what has ended when an operation begins.
+// Vector clocks over streams: the operations that have ended when an operation begins.
 //
 // Source: Fidge 1988, Mattern 1989; happens-before of Lamport 1978, with streams as processes.
 #pragma once

@@ -1,4 +1,4 @@
-// Stream operations in words, and with delays between them.
+// Texts of stream operations, and stream programs with delays.
 #include <random>
 #include <string>
 
@@ -38,7 +38,7 @@ std::string verb_text(const StreamOperation& o) {
 }  // namespace
 
 std::string place(const StreamOperation& operation) {
-  // A copy concerns the rank that receives, whoever's stream it is on: steps are the receiver's.
+  // A copy concerns the receiving rank, on whichever stream it is: its step is the receiver's.
   const int concerned = operation.action == StreamAction::copy ? operation.to.rank : operation.rank;
   return "rank " + std::to_string(concerned) + ", step " + std::to_string(operation.step) + ", " +
          verb_text(operation);
@@ -50,7 +50,7 @@ StreamProgram with_delays(const StreamProgram& program, std::uint64_t seed,
   StreamProgram delayed = program;
   delayed.operations.clear();
   const auto add_delay = [&](const StreamOperation& beside) {
-    // On the stream of its neighbour in the list, so that it delays just that.
+    // Put on the stream of its neighbour in the list, so that it delays only that operation.
     StreamOperation delay{.action = StreamAction::delay,
                           .rank = beside.rank,
                           .stream = beside.stream,
@@ -61,8 +61,8 @@ StreamProgram with_delays(const StreamProgram& program, std::uint64_t seed,
     delayed.operations.push_back(delay);
   };
   for (const StreamOperation& operation : program.operations) {
-    // None before a record: the delay behind its operation stands there, and who waits for the
-    // event waits for that delay, too.
+    // No delay before a record: the delay behind its operation is there already, and waits for the
+    // event include it.
     if (operation.action != StreamAction::record) add_delay(operation);
     delayed.operations.push_back(operation);
     if (touches_slots(operation)) add_delay(operation);

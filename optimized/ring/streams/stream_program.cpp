@@ -27,8 +27,8 @@ struct BothEnds {
   bool is_ready() const { return send && receive; }
 };
 
-/// Executes the schedule without time: a copy is there as soon as both of its ends were posted.
-/// Chunks are copied to a rank in the order of its steps, so that none queues behind a later one
+/// Executes the schedule without time: a copy is made as soon as both of its ends were posted.
+/// Chunks are copied to a rank in the order of its steps, so that none queues behind a later chunk
 /// that waits for more.
 class Translation {
  public:
@@ -72,7 +72,7 @@ class Translation {
     return true;
   }
 
-  /// False: not yet.
+  /// Executes an operation of a rank; false when it cannot go on yet.
   bool execute(int rank, const Operation& operation) {
     switch (operation.verb) {
       case Verb::post_receive:
@@ -101,14 +101,14 @@ class Translation {
     (sends ? posted.send : posted.receive) = operation;
     const bool chunk = message.payload == Payload::chunk;
     // Chunks come in the order in which their receives are posted, which is
-    // that of the rank's steps.
+    // the order of the rank's steps.
     if (chunk && !sends) due_[static_cast<std::size_t>(rank)].push_back(message);
     // Sums have no such order: each is copied as soon as both of its ends are there.
     if (!chunk && posted.is_ready()) copy(message, posted);
     if (chunk) copy_in_order(message.to);
   }
 
-  /// All that comes next to `rank` and is there to be copied.
+  /// Copies the chunks that are next for `rank`, as long as they are ready.
   void copy_in_order(int rank) {
     std::deque<MessageKey>& due = due_[static_cast<std::size_t>(rank)];
     // `due` holds receives that are posted, so there is an entry for each of them.
@@ -120,7 +120,7 @@ class Translation {
     }
   }
 
-  /// Copies a message that is ready, out of turn, for schedules that want it so.
+  /// Copies a message that is ready, out of turn, for schedules that need it.
   bool copy_out_of_order() {
     for (const auto& [message, posted] : posted_) {
       if (!posted.is_ready() || copied_.contains(message)) continue;
@@ -167,7 +167,7 @@ class Translation {
   }
 
   void add_work(const StreamOperation& operation) {
-    // Dependencies come from slots alone: who wrote last, and for a write also who has read since.
+    // Dependencies come from slots alone: the last writer, and for a write also later readers.
     SlotWork work{operation};
     for (const Access& access : accesses_of(operation, schedule_.pass)) {
       uses_.use(access, works_.size(), [&](std::size_t earlier) { work.after.push_back(earlier); });
@@ -199,9 +199,9 @@ StreamOperation on_stream_of(const StreamOperation& operation, StreamAction acti
           .owner = operation.owner};
 }
 
-/// Events for the operations that are waited for, recorded just after them.
+/// Writes operations and waits, with events for the awaited operations, recorded just after them.
 void write_operations(const std::vector<SlotWork>& works, StreamProgram& program) {
-  // Waits that order within a stream or an earlier wait imply are left out (needed_waits).
+  // Leaves out waits that the order in a stream or an earlier wait implies (needed_waits).
   const int streams = static_cast<int>(program.ranks.size()) * kStreamsPerRank;
   const auto waits = needed_waits(on_streams(works), streams);
   std::vector<bool> is_waited_for(works.size());

@@ -2,9 +2,9 @@
 //
 // Between ranks of one process a send and its receive are one copy, put on a stream once the source
 // is written and the target is free. Each rank has three streams, which run side by side; work of
-// one stream runs in order, and work of different streams only after what it waits for: a `wait`
-// holds its stream back until everything before the `record` of its event has ended. Nothing waits
-// on the host, so one thread can issue the whole program, or capture it as a graph.
+// one stream runs in order, and work of different streams is ordered by events: a `wait` holds its
+// stream back until everything before the `record` of its event has ended. Nothing waits on the
+// host, so one thread can issue the whole program, or capture it as a graph.
 //
 // Executed by cuda_streams.h on devices and by simulated_streams.h on a CPU, proved by
 // stream_check.h. It knows nothing of CUDA, bytes or numbers.
@@ -26,7 +26,7 @@ inline constexpr int kStreamsPerRank = 3;
 /// still for a while.
 enum class StreamAction { attend, copy, add_gradient, record, wait, delay };
 
-/// Whose streams copies are put on.
+/// The rank on whose streams copies are put.
 enum class CopyBy { receiver, sender };
 
 /// A slot of a rank; kHome is its own chunk, or the own sum.
@@ -63,7 +63,7 @@ struct StreamRoom {
   friend bool operator==(const StreamRoom&, const StreamRoom&) = default;
 };
 
-/// Events have no state before: each is recorded once, before it is waited for.
+/// Every event is recorded once, before any wait for it.
 struct StreamProgram {
   Pass pass = Pass::forward;
   std::vector<StreamRoom> ranks;
@@ -71,7 +71,7 @@ struct StreamProgram {
   std::vector<StreamOperation> operations;  ///< of all streams, in the order in which to issue them
 };
 
-/// All ranks advance side by side. Only waits that nothing else implies are made.
+/// Makes the program of all ranks, which advance side by side, with needed waits only.
 /// The schedule must obey check_schedule(); a usage error when it cannot be executed to its end.
 /// O(operations · (streams + log operations)).
 StreamProgram make_stream_program(const Schedule& schedule, CopyBy copy_by);
@@ -94,7 +94,7 @@ inline bool touches_slots(const StreamOperation& operation) {
 std::string place(const StreamOperation& operation);
 
 /// `program` with a delay of 0 … `longest_ns`, drawn from `seed`, before every wait, and before and
-/// after every operation on a slot: whatever waits for it waits for the delay, too.
+/// after every operation on a slot: operations that wait for it wait for the delay, too.
 StreamProgram with_delays(const StreamProgram& program, std::uint64_t seed,
                           std::int64_t longest_ns);
 

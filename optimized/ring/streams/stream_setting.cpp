@@ -5,7 +5,7 @@
 namespace ringlab::ring {
 
 StreamSetting stream_setting(const Problem& problem, const RunOptions& options) {
-  // Once for all ranks and both passes: the need matrix is what takes time here.
+  // Made once for all ranks and both passes, because the need matrix takes time.
   const Layout queries = make_layout(options, problem.shape.q_tokens, options.q_layout);
   const Layout keys = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   return {problem, options, queries, keys, need_matrix(problem.mask, queries, keys)};
@@ -19,7 +19,7 @@ StreamProgram stream_program_of(const StreamSetting& setting, Pass pass, CopyBy 
 }
 
 std::int64_t most_tokens(const StreamProgram& program, const Layout& keys, int rank) {
-  // Counted from copies: this is what decides how long the slots of `rank` must be.
+  // Counts copies, which decide how long the slots of `rank` must be.
   std::int64_t most = 0;
   for (const StreamOperation& operation : program.operations) {
     if (operation.action != StreamAction::copy || operation.to.rank != rank) continue;

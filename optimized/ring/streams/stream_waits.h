@@ -9,13 +9,13 @@
 
 namespace ringlab::ring {
 
-/// A piece of work on a stream, and the earlier ones, by number, that must have ended before.
+/// A piece of work on a stream, and the earlier works, by number, that must have ended before.
 struct StreamWork {
   int stream = 0;
   std::vector<std::size_t> after = {};
 };
 
-/// Per piece of work, the ones of other streams to wait for; works are in the order of issue.
+/// For each work the works of other streams that it must wait for; works are in the order of issue.
 inline std::vector<std::vector<std::size_t>> needed_waits(const std::vector<StreamWork>& works,
                                                           int streams) {
   std::vector<StreamClock> now(static_cast<std::size_t>(streams), StreamClock(streams));

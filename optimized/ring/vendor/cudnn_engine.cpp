@@ -72,7 +72,7 @@ std::string shape_reason(const Problem& problem) {
                               kHopper);
 }
 
-/// Whose results are those of the run when they are of one call.
+/// True for a pass that is a single call of cuDNN, whose results are those of the run.
 struct OneCall {
   bool forward = false, backward = false;
 };
@@ -132,8 +132,8 @@ NumericsProfile cudnn_engine_profile(const Problem& problem, const RunOptions& o
     blocks += (layouts.keys.positions(owner).size() + kFewestKeysAtOnce - 1) / kFewestKeysAtOnce;
   }
   const OneCall alone = one_call(problem, options);
-  // In each block a query is in one piece at most. Heads that share K and V have gradients of their
-  // own, each rounded, before cuDNN adds them up.
+  // A query is in one piece of a block at most. Query heads that share K and V have gradients of
+  // their own, each rounded, before cuDNN adds them up.
   const std::int64_t of_heads = problem.shape.q_heads > problem.shape.kv_heads ? 1 : 0;
   const std::int64_t of_keys = alone.backward ? 0 : mask_facts(problem, options).most_of_a_key;
   return cudnn::cudnn_profile(problem.dtype,

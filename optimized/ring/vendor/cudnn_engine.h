@@ -11,9 +11,9 @@
 namespace ringlab::ring {
 
 /// Empty when cuDNN may be asked for this run, else why not, as the end of a sentence: types other
-/// than f16 and bf16, score modifiers, bit matrices, lossy wires, shapes and scales that its
-/// attention lacks, masks of too many pieces, gradients of one query and the only key. Known
-/// without a device.
+/// than f16 and bf16, score modifiers, bit matrices, lossy wires, capture as a graph, shapes and
+/// scales that its attention lacks, masks of too many pieces, gradients of one query and the only
+/// key. Known without a device.
 std::string why_not_on_cudnn(const Problem& problem, const RunOptions& options, Pass last_pass);
 
 /// The usage error with the reason that why_not_on_cudnn() gives.

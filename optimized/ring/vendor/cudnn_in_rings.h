@@ -22,8 +22,8 @@ struct RowKernels {
   std::function<void(const cuda::ScaleTo<Element>&, cuda::Stream)> scale_to;
 };
 
-/// Kernels of both passes, which share memory of streams. They take masks by rows, tiles of any
-/// size.
+/// Kernels of both passes, which share scratch memory of streams. They take masks by rows, and
+/// tiles of any size.
 template <class Element>
 DeviceKernels<Element> kernels_around(const cudnn::SdpaRunner& runner,
                                       const RowKernels<Element>& rows) {

@@ -1,4 +1,4 @@
-// cuDNN's attention where rings on devices take their kernels from.
+// cuDNN's attention as DeviceKernels for rings on devices.
 #pragma once
 
 #include "optimized/ring/streams/cuda_streams.h"
