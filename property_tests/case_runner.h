@@ -14,10 +14,17 @@
 
 namespace ringlab::verify {
 
-/// A failing case is made simpler for at most so long: what hangs may take its deadline every time.
-/// Cases that cost more are tried less often.
+/// A failing case is made simpler so often; cases that cost more, less often.
 inline constexpr int kMostShrinkTries = 600, kFewShrinkTries = 20;
-inline constexpr std::chrono::seconds kLongestShrink{20};
+
+/// Time in runs of a law, of those with an answer and of those without apart: what hangs takes its
+/// deadline every time, and shall not leave less time to the others on a busy machine.
+struct RunTime {
+  std::chrono::steady_clock::duration answered{}, silent{};
+  bool is_beyond(const RunTime& most) const {
+    return answered > most.answered || silent > most.silent;
+  }
+};
 /// A law gives up after so many discarded cases for one that was asked for.
 inline constexpr int kDiscardsPerCase = 10;
 
@@ -54,11 +61,12 @@ class CaseRunner {
   std::string last_discard_;
   std::optional<LawFailure> first_failure_;
   int shrink_tries_ = 0;
-  std::chrono::steady_clock::time_point shrink_until_;
+  RunTime shrinking_;
 };
 
 /// Runs the case of `failure` again until it is clear whether it always breaks the law: three
-/// times, and 50 times where one of those held. Ends early after ten seconds, and when `is_over`.
+/// times, and 50 times where one of those held. Ends early after a minute, after ten seconds of runs
+/// without an answer, and when `is_over`.
 /// A message that is empty becomes that of the first run that broke it. A subject that is no longer
 /// called, for the time it has cost, is not asked either.
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,

@@ -28,7 +28,7 @@ struct Diagnosis {
 
 /// Compares what the subject gives on the failing case, and on more cases made from it, with what
 /// named mistakes would give. Deterministic; well under a second for subjects that take
-/// milliseconds per case.
+/// milliseconds per case. One that hangs is called for ten seconds, or a deadline longer.
 Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk);
 
 /// All mistakes that are known by name.
