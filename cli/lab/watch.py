@@ -41,6 +41,7 @@ def run(options) -> int:
     labs = {lab.id: lab for lab in main.exported(workspace)}
     files = {name: workspace.path / lab.file_name() for name, lab in labs.items()}
     current = main.next_lab(workspace)
+    before = saved_at(files)
     print(f"Watching {len(files)} files in {pathlib.Path(options.dir).resolve()}: save one, and it is "
           "tested. Keys: n r h l x q", flush=True)
 
@@ -52,7 +53,6 @@ def run(options) -> int:
         options.lab, options.exercise = current.id, None
         action(options)
 
-    before = saved_at(files)
     with single_keys() as has_keys:
         while True:
             key = key_within(SECONDS, has_keys)
