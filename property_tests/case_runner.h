@@ -25,6 +25,7 @@ struct RunTime {
     return answered > most.answered || silent > most.silent;
   }
 };
+
 /// A law gives up after so many discarded cases for one that was asked for.
 inline constexpr int kDiscardsPerCase = 10;
 
@@ -65,10 +66,10 @@ class CaseRunner {
 };
 
 /// Runs the case of `failure` again until it is clear whether it always breaks the law: three
-/// times, and 50 times where one of those held. Ends early after a minute, after ten seconds of runs
-/// without an answer, and when `is_over`.
-/// A message that is empty becomes that of the first run that broke it. A subject that is no longer
-/// called, for the time it has cost, is not asked either.
+/// times, and 50 times where one of those held. Ends early after a minute, after ten seconds of
+/// runs without an answer, and when `is_over`. A message that is empty becomes that of the first
+/// run that broke it. A subject that is no longer called, for the time it has cost, is not asked
+/// either.
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
                             const CaseRunner::IsOver& is_over = {});
 

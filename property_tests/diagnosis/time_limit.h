@@ -6,8 +6,8 @@
 namespace ringlab::verify {
 
 /// The end of a search that calls a subject again and again. What is found shall not depend on what
-/// else the machine does: subjects whose cases take milliseconds never come to it, on a busy machine
-/// either. It is for those that take far longer.
+/// else the machine does: subjects whose cases take milliseconds never come to it, not on a busy
+/// machine either. It is for those that take far longer.
 class TimeLimit {
  public:
   explicit TimeLimit(std::chrono::seconds limit) : end_(Clock::now() + limit) {}

@@ -171,7 +171,8 @@ class GpuCheckTest(unittest.TestCase):
         for name in ("ringlab", "ringlab-bench", "stages_cuda_test", "cuda_device_test"):
             shutil.copy(shutil.which("true"), tree / "build-gpu/bin" / name)
         return subprocess.run([tree / "scripts/gpu_check", "--prepare", folder], text=True,
-                              capture_output=True, env=self.environment(), check=False, timeout=1000)
+                              capture_output=True, env=self.environment(), check=False,
+                              timeout=1000)
 
     def test_a_folder_has_programs_libraries_and_scripts_and_less_than_48_mib(self):
         folder = self.folder / "prepared"

@@ -121,8 +121,8 @@ class PluginTest(ProgramTest):
     def test_whoever_ends_the_judge_gets_no_0_and_leaves_nothing(self):
         for number, code in ((signal.SIGTERM, 4), (signal.SIGKILL, -signal.SIGKILL)):
             with verifying(self.plugin("template"), "--time", "600") as judge:
-                children = pathlib.Path(f"/proc/{judge.pid}/task").glob("*/children")
-                supervisors = [int(child) for file in children for child in file.read_text().split()]
+                files = pathlib.Path(f"/proc/{judge.pid}/task").glob("*/children")
+                supervisors = [int(one) for file in files for one in file.read_text().split()]
                 self.assertTrue(supervisors)
                 judge.send_signal(number)
                 judge.communicate(timeout=300)
