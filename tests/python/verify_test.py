@@ -453,7 +453,7 @@ class Stopping(unittest.TestCase):
             time.sleep(0.005)
             return functions.ignores_the_last_key(q, k, v, mask=mask, scale=scale)
 
-        report = verify(slow, seconds=1.0)
+        report = verify(slow, seconds=3.0)
         self.assertTrue(any("no time was left" in law.skipped for law in report.laws))
         self.assertIn("this is: ", report.diagnosis)
 
