@@ -16,7 +16,18 @@ using Clock = std::chrono::steady_clock;
 // A failure that comes back in each of the first kSureRepeats runs is taken to come back always.
 constexpr int kSureRepeats = 3;
 constexpr int kRepeats = 50;
-constexpr std::chrono::seconds kLongestRepeating{10};
+constexpr RunTime kLongestRepeating{.answered = std::chrono::seconds(60),
+                                    .silent = std::chrono::seconds(10)};
+constexpr RunTime kLongestShrink{.answered = std::chrono::seconds(60),
+                                 .silent = std::chrono::seconds(20)};
+
+/// Runs the law and adds what that took.
+LawResult timed_run(const Subject& subject, const Law& law, const Case& c, RunTime& time) {
+  const Clock::time_point begin = Clock::now();
+  LawResult result = run_law(subject, law, c);
+  (result.ending == Ending::answered ? time.answered : time.silent) += Clock::now() - begin;
+  return result;
+}
 
 LawFailure failure_of(const Subject& subject, const Law& law, const Case& c,
                       const LawResult& result) {
@@ -101,11 +112,12 @@ std::string LawFailure::doubt() const {
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
                             const CaseRunner::IsOver& is_over) {
   failure.repeats = failure.repeated = 0;
-  const auto until = Clock::now() + kLongestRepeating;
+  RunTime passed;
   // Three times the same is taken for certain; a single difference asks for many more runs.
   int wanted = kSureRepeats;
-  while (failure.repeats < wanted && Clock::now() < until && !(is_over && is_over())) {
-    const LawResult result = run_law(subject, law, failure.shrunk);
+  while (failure.repeats < wanted && !passed.is_beyond(kLongestRepeating) &&
+         !(is_over && is_over())) {
+    const LawResult result = timed_run(subject, law, failure.shrunk, passed);
     if (result.outcome == Outcome::discarded && failure.ending == Ending::timed_out) break;
     ++failure.repeats;
     if (result.outcome == Outcome::broken) {
@@ -124,7 +136,7 @@ CaseRunner::CaseRunner(const Subject& subject, const Law& law, LawVerdict& verdi
 LawResult CaseRunner::run(const Case& c) {
   // The digest has the cases up to the first failure: later ones are attempts at a simpler case.
   if (!verdict_.failure) tried_.add(to_token(c) + "\n");
-  LawResult result = run_law(recorder_.subject(), law_, c);
+  LawResult result = timed_run(recorder_.subject(), law_, c, shrinking_);
   const Envelope asked = recorder_.take();
   if (result.outcome == Outcome::broken) remember(c, result);
   // Simpler cases of a failure are not counted: they are no random cases.
@@ -157,12 +169,12 @@ void CaseRunner::remember(const Case& c, const LawResult& result) {
   verdict_.failure->shrinks = shrinks;
   if (first_failure_) return;
   first_failure_ = verdict_.failure;
-  shrink_until_ = Clock::now() + kLongestShrink;
+  shrinking_ = {};  // from here on
 }
 
 bool CaseRunner::shrunk_enough() {
   const int most = std::max(kMostShrinkTries / law_.cost, kFewShrinkTries);
-  return ++shrink_tries_ > most || Clock::now() > shrink_until_;
+  return ++shrink_tries_ > most || shrinking_.is_beyond(kLongestShrink);
 }
 
 // A shrunk case that broke the law only by chance says less than the case found first.

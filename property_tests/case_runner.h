@@ -14,10 +14,18 @@
 
 namespace ringlab::verify {
 
-/// Limits of shrinking one failure: a subject that hangs may take its deadline at every try. Laws
-/// with costly cases have fewer tries, down to kFewShrinkTries.
+/// Limits of shrinking one failure. Laws with costly cases have fewer tries, down to
+/// kFewShrinkTries.
 inline constexpr int kMostShrinkTries = 600, kFewShrinkTries = 20;
-inline constexpr std::chrono::seconds kLongestShrink{20};
+
+/// Time in runs of a law, with an answer and without one apart: a subject that hangs takes its
+/// deadline every time, which leaves no less time to the others on a busy machine.
+struct RunTime {
+  std::chrono::steady_clock::duration answered{}, silent{};
+  bool is_beyond(const RunTime& most) const {
+    return answered > most.answered || silent > most.silent;
+  }
+};
 /// The discarded cases per requested case after which a law gives up.
 inline constexpr int kDiscardsPerCase = 10;
 
@@ -54,13 +62,13 @@ class CaseRunner {
   std::string last_discard_;
   std::optional<LawFailure> first_failure_;
   int shrink_tries_ = 0;
-  std::chrono::steady_clock::time_point shrink_until_;
+  RunTime shrinking_;
 };
 
 /// Runs the case of `failure` again until it is clear whether it always breaks the law: three
-/// times, and 50 times where one of those runs held. Ends early after ten seconds, when `is_over`,
-/// and once a plugin is no longer called because it has cost too much time. An empty message
-/// becomes that of the first run that broke the law.
+/// times, and 50 times where one of those runs held. Ends early after a minute, after ten seconds of
+/// runs without an answer, when `is_over`, and once a plugin is no longer called because it has cost
+/// too much time. An empty message becomes that of the first run that broke the law.
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
                             const CaseRunner::IsOver& is_over = {});
 

@@ -130,8 +130,6 @@ def do_watch(options) -> int:
     workspace = workspace_of(options)
     labs = {lab.id: lab for lab in exported(workspace)}
     files = {name: workspace.path / lab.file_name() for name, lab in labs.items()}
-    print(f"Watching {len(files)} files in {pathlib.Path(options.dir).resolve()}: save one, and it is "
-          "tested. Keys: n r h l x q", flush=True)
 
     def test(current: str) -> str:
         show(labs[current], tried(workspace, labs[current]))
@@ -149,7 +147,7 @@ def do_watch(options) -> int:
             return current
         return act
 
-    return watch.run(files, next_lab(workspace).id, test,
+    return watch.run(pathlib.Path(options.dir).resolve(), files, next_lab(workspace).id, test,
                      {"r": test, "n": go_on, "h": about(do_hint), "l": about(do_list), "x": about(do_reset)})
 
 

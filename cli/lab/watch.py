@@ -35,10 +35,11 @@ def saved_at(files: dict) -> dict:
     return {lab: path.stat().st_mtime_ns for lab, path in files.items() if path.exists()}
 
 
-def run(files: dict, current: str, test, keys: dict) -> int:
+def run(folder: pathlib.Path, files: dict, current: str, test, keys: dict) -> int:
     """Tests a lab whose file was saved, until `q`. `files` are paths by lab; an action of `keys` gets the current
     lab and returns the one that is current then."""
     before = saved_at(files)
+    print(f"Watching {len(files)} files in {folder}: save one, and it is tested. Keys: n r h l x q", flush=True)
     with single_keys() as has_keys:
         while True:
             key = key_within(SECONDS, has_keys)

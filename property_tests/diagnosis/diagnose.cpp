@@ -1,6 +1,8 @@
 // Diagnosis of a failure: compares hypotheses with evidence.
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <utility>
 
 #include "property_tests/diagnosis/diagnosis.h"
 #include "property_tests/diagnosis/events/event_mistakes.h"
@@ -15,12 +17,33 @@
 namespace ringlab::verify {
 namespace {
 
-/// The longest time to gather evidence, for subjects that wait for their deadline at every case.
-constexpr std::chrono::seconds kLongestGathering{5};
+/// The longest time to gather evidence, for subjects that are slow.
+constexpr std::chrono::seconds kLongestGathering{20};
+/// The longest time of calls that end without an answer, together: a subject that hangs takes its
+/// deadline at every call.
+constexpr std::chrono::seconds kLongestSilence{10};
 
 constexpr const char* kNotRepeated =
     "the same call gives other numbers each time: something is read before it is written, or while "
     "it is, or is left of an earlier call";
+
+/// The subject, which is no longer called once it has cost too much without an answer.
+Subject until_it_is_silent(Subject subject) {
+  using Clock = std::chrono::steady_clock;
+  const auto silent = std::make_shared<Clock::duration>(0);
+  subject.run = [silent, run = std::move(subject.run)](const AttentionInput& input,
+                                                       const RunOptions& options) {
+    if (*silent >= kLongestSilence) throw Unsupported("is no longer called: it does not answer");
+    const Clock::time_point begin = Clock::now();
+    try {
+      return run(input, options);
+    } catch (...) {
+      *silent += Clock::now() - begin;
+      throw;
+    }
+  };
+  return subject;
+}
 
 LseCompared compared(const Subject& subject) {
   return subject.can.lse ? LseCompared::yes : LseCompared::no;
@@ -143,7 +166,8 @@ std::string Diagnosis::sentence() const {
 // The order of the questions is that of how much an answer explains: inputs that are written to
 // spoil everything after them; what ranks ask of their network is wrong whatever numbers come out;
 // wrong numbers come before laws, and laws before timing.
-Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
+Diagnosis diagnose(const Subject& given, const Law& law, const Case& shrunk) {
+  const Subject subject = until_it_is_silent(given);
   Diagnosis diagnosis;
   const Case looked_at = within_reach(shrunk);
   const std::vector<Evidence> all = gathered_evidence(subject, looked_at);

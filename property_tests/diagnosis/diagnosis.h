@@ -28,7 +28,7 @@ struct Diagnosis {
 
 /// Compares the subject's answers on the failing case, and on more cases made from it, with the
 /// answers that named mistakes would give. Deterministic; well under a second for subjects that
-/// take milliseconds per case.
+/// take milliseconds per case. A subject that hangs is called for ten seconds, or a deadline longer.
 Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk);
 
 /// All mistakes that are known by name.

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostTried = 12;
 constexpr std::uint64_t kOtherValues = 3;
 /// The time after which no further experiment begins.
-constexpr std::chrono::seconds kLongest{5};
+constexpr std::chrono::seconds kLongest{20};
 
 std::optional<AttentionOutput> answer(const Subject& subject, const Trial& trial) {
   try {

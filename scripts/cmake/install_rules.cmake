@@ -63,5 +63,5 @@ if(RINGLAB_TESTS)
                    -D generator=${CMAKE_GENERATOR}
                    -P ${PROJECT_SOURCE_DIR}/tests/find_package/install_and_use.cmake)
   set_tests_properties(find_package.a_project_outside_the_tree_uses_an_installed_ringlab
-                       PROPERTIES TIMEOUT 300)
+                       PROPERTIES TIMEOUT 600)
 endif()

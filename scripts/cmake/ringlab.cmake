@@ -146,7 +146,7 @@ endfunction()
 function(ringlab_test name)
   ringlab_program(${name} KIND test ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 1200)
 endfunction()
 
 # Three targets are compiled and one is chosen at run time, for the whole process: AVX-512, AVX2

@@ -1,7 +1,9 @@
 """Runs the program under test, and the small files its tests are made of."""
+import contextlib
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import tempfile
@@ -18,10 +20,27 @@ class Result:
         self.err = done.stderr.decode("utf-8", "replace")
 
 
-def ringlab(*words, timeout=300, **options):
+def ringlab(*words, timeout=1000, **options):
     done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=timeout, **options)
     return Result(done)
+
+
+@contextlib.contextmanager
+def verifying(*words):
+    """`ringlab verify`, at work on laws: its line on a terminal has counted cases."""
+    primary, terminal = os.openpty()
+    with subprocess.Popen([PROGRAM, "verify", *map(str, words)], stdout=subprocess.PIPE,
+                          stderr=terminal) as program:
+        os.close(terminal)
+        try:
+            drawn = b""
+            while not re.search(rb"  [1-9][\d ]* cases", drawn):
+                drawn += os.read(primary, 65536)
+            yield program
+        finally:
+            program.kill()
+            os.close(primary)
 
 
 class ProgramTest(unittest.TestCase):

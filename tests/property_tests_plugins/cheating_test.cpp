@@ -87,7 +87,7 @@ TEST(CheatingPluginTest, does_not_escape_its_deadline) {
     EXPECT_THAT(finding(cheating_with(cheat, {.deadline_s = 0.3}), "equals_reference", 1),
                 HasSubstr("it gave no answer within 0.3 s"));
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(passed.count(), 10) << cheat;
+    EXPECT_LT(passed.count(), 100) << cheat;
   }
 }
 

@@ -55,10 +55,9 @@ INSTANTIATE_TEST_SUITE_P(
     Hangs, MisbehavingPlugin,
     ::testing::Values(
         Misdeed{.mistake = "hang",
-                .found = "it gave no answer within 0.3 s. Its last words: waiting for "
-                         "ever",
-                .deadline_s = 0.3},
-        Misdeed{.mistake = "spin", .found = "it gave no answer within 0.3 s", .deadline_s = 0.3}));
+                .found = "it gave no answer within 0.5 s. Its last words: waiting for ever",
+                .deadline_s = 0.5},
+        Misdeed{.mistake = "spin", .found = "it gave no answer within 0.5 s", .deadline_s = 0.5}));
 
 INSTANTIATE_TEST_SUITE_P(
     Memory, MisbehavingPlugin,
@@ -139,7 +138,7 @@ TEST(MisbehavingPluginTest, one_that_always_hangs_is_no_longer_called_after_a_wh
   const SubjectVerdict verdict = verify_subject(subject, {.cases_per_law = 2});
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   EXPECT_FALSE(verdict.passed());
-  EXPECT_LT(passed.count(), 30);
+  EXPECT_LT(passed.count(), 100);
   int given_up = 0;
   for (const LawVerdict& law : verdict.laws) {
     given_up += law.skipped.find("is no longer called") != std::string::npos;

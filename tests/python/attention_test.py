@@ -224,7 +224,8 @@ class Attention(unittest.TestCase):
     def test_a_signal_ends_it_soon(self):
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGALRM, before)
-        long, fast = np.ones((1, 1, 8000, 64)), np.ones((1, 8, 30000, 64), np.float32)
+        # Minutes of work, on a fast machine too.
+        long, fast = np.ones((1, 1, 40000, 64)), np.ones((1, 4, 120000, 64), np.float32)
         for q, wishes in ((long, {}), (long, {"exact": True}),
                           (fast, {"subject": "optimized", "ranks": 3}), (fast, {"subject": "optimized"})):
             with self.subTest(**wishes):
@@ -232,7 +233,7 @@ class Attention(unittest.TestCase):
                 signal.setitimer(signal.ITIMER_REAL, 0.3)
                 with self.assertRaises(KeyboardInterrupt):
                     ringlab.attention(q, q, q, **wishes)
-                self.assertLess(time.monotonic() - began, 3)
+                self.assertLess(time.monotonic() - began, 20)
         began = time.monotonic()
         heard = []
         signal.signal(signal.SIGALRM, lambda *_: heard.append(time.monotonic() - began))

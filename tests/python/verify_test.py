@@ -443,7 +443,7 @@ class Stopping(unittest.TestCase):
 
     def test_laws_that_were_not_reached_in_time_are_skipped_by_name(self):
         report = verify(functions.right, cases=100000, seconds=1.0)
-        self.assertLess(report.seconds, 10)
+        self.assertLess(report.seconds, 30)
         late = [law for law in report.laws if "no time was left" in law.skipped]
         self.assertGreater(len(late), 10)
         self.assertTrue(report.passed)  # what was looked at held
@@ -453,7 +453,7 @@ class Stopping(unittest.TestCase):
             time.sleep(0.005)
             return functions.ignores_the_last_key(q, k, v, mask=mask, scale=scale)
 
-        report = verify(slow, seconds=1.0)
+        report = verify(slow, seconds=3.0)
         self.assertTrue(any("no time was left" in law.skipped for law in report.laws))
         self.assertIn("this is: ", report.diagnosis)
 

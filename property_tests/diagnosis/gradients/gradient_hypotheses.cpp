@@ -126,7 +126,7 @@ std::vector<Suspect> gradient_suspects() {
 
 bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& diagnosis) {
   std::vector<GradientEvidence> evidence;
-  const TimeLimit limit(std::chrono::seconds(5));  // as in gathered_evidence()
+  const TimeLimit limit(std::chrono::seconds(20));  // as in gathered_evidence()
   for (const Case& c : evidence_cases(shrunk, subject.can)) {
     if (limit.is_over()) break;
     if (std::optional<GradientEvidence> one = gradient_evidence(subject, c)) {

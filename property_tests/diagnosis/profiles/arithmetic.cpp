@@ -14,7 +14,7 @@
 namespace ringlab::verify {
 namespace {
 
-constexpr std::chrono::seconds kLongest{10};
+constexpr std::chrono::seconds kLongest{40};
 
 double unit_of(const Problem& problem) { return dtype_info(problem.dtype).unit_roundoff; }
 bool is_small(const Problem& problem) {

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <thread>
 
 #include "cli/bench/cpu/torch_cases.h"
 #include "reference/core/error.h"
@@ -155,11 +154,8 @@ TEST(Peer, that_claims_less_time_than_is_possible_lies) {
 
 TEST(Peer, that_answers_twice_is_out_of_step_and_said_to_be) {
   Peer peer(answering("echo 0.001; echo 0.001"));
-  peer.ask("work");
-  std::this_thread::sleep_for(milliseconds(100));
   const std::string text = complaint([&] {
-    peer.ask("work");
-    peer.ask("work");
+    for (int i = 0; i < 1000; ++i) peer.ask("work");  // an answer is left over each time
   });
   EXPECT_NE(text.find("silence"), std::string::npos) << text;
 }

@@ -120,7 +120,7 @@ class JsonTest(ProgramTest):
 
 @unittest.skipUnless(shutil.which("mpirun"), "mpirun is not installed (openmpi-bin)")
 class JobJsonTest(JobTest):
-    TIMEOUT = 5
+    TIMEOUT = 60
 
     def setUp(self):
         super().setUp()

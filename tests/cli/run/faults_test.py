@@ -11,12 +11,14 @@ import unittest
 from mpi_job import JobTest, skip_without_mpi
 
 PHASES = ("before_send", "after_receive", "in_compute")
-TIMEOUT = 1.5  # seconds a rank waits
-# Grace per question, the stay of failed ranks, mpirun's own second before SIGKILL, start and end.
-ENDING = 12
+TIMEOUT = 3  # seconds a rank waits
+AWAY = 5  # seconds a rank stays away, of which the others wait a tenth
+# Grace per question, the stay of failed ranks, mpirun's own second before SIGKILL, start and end:
+# 12 s are enough where nothing else runs.
+ENDING = 120
 # Left alone, mpirun kills the survivors a second after a death, with or without their last word;
 # it then waits that long itself.
-PATIENT = ("--mca", "odls_base_sigkill_timeout", "3")
+PATIENT = ("--mca", "odls_base_sigkill_timeout", "5")
 RECOVERING = ("--enable-recovery",)
 GRID = os.environ.get("RINGLAB_FAULTS", "").replace("all", "2,3,4")
 REPEAT = int(os.environ.get("RINGLAB_FAULTS_REPEAT", "1"))
@@ -25,7 +27,7 @@ JOBS = int(os.environ.get("RINGLAB_FAULTS_JOBS", "3"))
 RANKS = 3
 JOINING = 20  # seconds that MPI_Init may take
 # A step of some seconds, with a timeout that allows it.
-LONG = ("--tokens", 16384, "--heads", 4, "--kv-heads", 4, "--head-dim", 64, "--timeout", 60)
+LONG = ("--tokens", 16384, "--heads", 4, "--kv-heads", 4, "--head-dim", 64, "--timeout", 1000)
 
 
 def messages(ranks):
@@ -50,10 +52,11 @@ class FaultsTest(JobTest):
         super().setUp()
         self.source = self.tensors(tokens=24)
 
-    def run_one(self, ranks, fault, *words, launcher=RECOVERING, source=None, **options):
+    def run_one(self, ranks, fault, *words, launcher=RECOVERING, source=None, waits=TIMEOUT,
+                **options):
         folder = self.new_folder()
         # A full mask: every rank sends and receives at every step, so that every fault comes about.
-        job = self.job(ranks, *(source or ("--input", self.source, "--timeout", TIMEOUT)),
+        job = self.job(ranks, *(source or ("--input", self.source, "--timeout", waits)),
                        "--output", folder / "o.safetensors", *words, fault=fault,
                        launcher=launcher, **options)
         job.outputs = folder
@@ -66,11 +69,11 @@ class FaultsTest(JobTest):
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             return list(pool.map(lambda start: start(), starts))
 
-    def run_at(self, shift, kind, launcher=RECOVERING):
+    def run_at(self, shift, kind, **options):
         """(rank, job) of every place."""
         chosen = places(shift)
         starts = [lambda ranks=ranks, fault=f"{rank}:{count}:{phase}:{kind}": self.run_one(
-            ranks, fault, launcher=launcher) for ranks, rank, count, phase in chosen]
+            ranks, fault, **options) for ranks, rank, count, phase in chosen]
         return zip((rank for _, rank, _, _ in chosen), self.run_all(starts))
 
     def check_end(self, job):
@@ -98,7 +101,7 @@ class FaultsTest(JobTest):
 
     def test_a_killed_rank_is_named_before_the_launcher_ends_the_others(self):
         # The launcher's SIGTERM may come between a survivor's message and its end.
-        self.check_all(self.run_at(1, "kill", PATIENT), codes=("4", "143"))
+        self.check_all(self.run_at(1, "kill", launcher=PATIENT), codes=("4", "143"))
 
     def test_a_killed_rank_is_named_in_the_middle_of_long_steps(self):
         # The launcher leaves a second between SIGTERM and SIGKILL; a step takes longer.
@@ -120,7 +123,7 @@ class FaultsTest(JobTest):
                 self.assertNotIn("Suspect", job.errs[victim], job.said())
 
     def test_a_rank_that_stops_for_long_is_named_by_all_others(self):
-        self.check_all(self.run_at(2, "stop=5"))
+        self.check_all(self.run_at(2, f"stop={AWAY}", waits=AWAY / 10))
 
     def test_a_rank_that_stops_for_a_moment_does_no_harm(self):
         for _, job in self.run_at(1, "stop=0.2"):
@@ -130,7 +133,8 @@ class FaultsTest(JobTest):
                 self.assertTrue((job.outputs / "o.safetensors").exists())
 
     def test_a_rank_that_never_sends_a_message_is_named(self):
-        self.check_survivors(self.run_one(3, "1:0:before_send:delay=5"), 1)
+        job = self.run_one(3, f"1:0:before_send:delay={AWAY}", waits=AWAY / 10)
+        self.check_survivors(job, 1)
 
     def test_a_rank_that_fails_before_it_joins_ends_the_job(self):
         # The others sit in MPI_Init: the launcher ends them.
@@ -148,7 +152,7 @@ class FaultsTest(JobTest):
 
     def test_a_launcher_that_is_killed_is_missed_by_every_rank(self):
         # The job would take much longer than its launcher lives, on a fast machine too.
-        job = self.run_one(RANKS, "", *LONG[2:], launcher=(), launcher_lives=2,
+        job = self.run_one(RANKS, "", *LONG[2:], launcher=(), launcher_lives=1,
                            source=("--random", "--tokens", 131072))
         self.check_end(job)
         self.assertEqual(job.codes, ["4"] * RANKS, job.said())

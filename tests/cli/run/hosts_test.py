@@ -23,7 +23,7 @@ class HostsTest(JobTest):
     def run_on_hosts(self):
         output, report = self.folder / "hosts.safetensors", self.folder / "hosts.json"
         job = self.job(RANKS, "--input", self.source, "--output", output, "--json", report,
-                       launcher=self.hosts.launcher(), before=self.hosts.on_first(), timeout=20)
+                       launcher=self.hosts.launcher(), before=self.hosts.on_first(), timeout=200)
         self.assertEqual(job.code, 0, job.said())
         return job, output.read_bytes(), json.loads(report.read_text())
 
@@ -45,7 +45,7 @@ class HostsTest(JobTest):
             self.assertGreaterEqual(crossed - before[rank], payload)
 
     def test_a_slow_link_is_named_and_without_one_nobody_is(self):
-        for _ in range(3):  # a machine that is busy with something else may hold up any link
+        for _ in range(5):  # a machine that is busy with something else may hold up any link
             job, _, report = self.run_on_hosts()
             if report["slow_link"] is None:
                 break

@@ -7,7 +7,7 @@ from program import safetensors
 
 RANKS = 3
 ODD = 1
-TIMEOUT = 20  # seconds; nobody may need them
+TIMEOUT = 200  # seconds; nobody may need them
 
 
 def tensors_of(tokens, heads=2, dim=8):

@@ -43,7 +43,7 @@ class NcclTest(device_test.DeviceTest):
                              env=environment(**variables)) for rank in range(ranks)]
         results = []
         for process in processes:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=600)
             results.append(Result(subprocess.CompletedProcess([], process.returncode, out, err)))
         self.seconds = time.monotonic() - begin
         return results
@@ -124,9 +124,9 @@ class MissingTest(NcclTest):
         output = self.folder / "out.safetensors"
         for ranks in (1, 2, 5):
             with self.subTest(ranks=ranks):
-                results = self.meet(ranks, "--output", output, "--check")
+                results = self.meet(ranks, "--output", output, "--check", "--timeout", 1000)
                 self.said_by_first(results, 4, "expected")
-                self.assertLess(self.seconds, 30)
+                self.assertLess(self.seconds, 100)
                 self.assertEqual(list(self.meeting.iterdir()), [])
         self.assertFalse(output.exists())
 
@@ -230,7 +230,7 @@ class OnDevicesTest(NcclTest):
         is_new = tuple(map(int, self.nccl["version"].split("."))) >= (2, 30)
         wanted = "NCCL_MULTI_RANK_GPU_ENABLE=1" if is_new else "NCCL 2.30"
         ranks = len(self.cuda["devices"]) + 1
-        for result in self.meet(ranks, "--timeout", 20, NCCL_MULTI_RANK_GPU_ENABLE="0"):
+        for result in self.meet(ranks, "--timeout", 200, NCCL_MULTI_RANK_GPU_ENABLE="0"):
             self.assertEqual(result.code, 4, result.err)
             self.assertIn(wanted, result.err)
 
@@ -246,7 +246,7 @@ class OnMemoryTest(NcclTest):
         self.variables = environment(RINGLAB_NCCL_LIBRARY=os.environ["RINGLAB_FAKE_NCCL"])
 
     def run_alone(self, *words, code=0):
-        done = subprocess.run([self.program, *map(str, words)], capture_output=True, timeout=60,
+        done = subprocess.run([self.program, *map(str, words)], capture_output=True, timeout=600,
                               env=self.variables)
         result = Result(done)
         self.assertEqual(result.code, code, result.out + result.err)
@@ -303,7 +303,7 @@ class OnMemoryTest(NcclTest):
             rank, 2, subject=("optimized", "cudnn")[rank]))], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=self.variables) for rank in range(2)]
         for process in processes:
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=600)
             self.assertNotEqual(process.returncode, 0, err)
             self.assertIn(b"agree with all ranks", err)
 
@@ -316,11 +316,11 @@ class OnMemoryTest(NcclTest):
 
     def test_one_rank_with_a_graph_and_one_without_do_not_begin(self):
         processes = [subprocess.Popen([self.program, *map(str, self.rank_words(
-            rank, 2, "--timeout", 20, *(["--graph"] if rank else [])))],
+            rank, 2, "--timeout", 200, *(["--graph"] if rank else [])))],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.variables)
             for rank in range(2)]
         for process in processes:
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=600)
             self.assertEqual(process.returncode, 4, err)
             self.assertIn(b"graph is off on rank 0 and on on rank 1", err)
 
@@ -328,7 +328,7 @@ class OnMemoryTest(NcclTest):
         if not shutil.which("mpirun"):
             self.skipTest("mpirun is not installed (openmpi-bin)")
         done = subprocess.run(["mpirun", "-n", "1", self.program, *map(str, self.words("--check"))],
-                              capture_output=True, timeout=60,
+                              capture_output=True, timeout=600,
                               env=mpi_job.environment(**self.variables))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"check  ok", done.stdout)
@@ -338,7 +338,7 @@ class OnMemoryTest(NcclTest):
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                       env=self.variables) for rank in range(4)]
         for process in processes:  # there are three devices
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=600)
             self.assertEqual(process.returncode, 4, err)
             self.assertIn(b"a device for every rank, or NCCL 2.30", err)
             self.assertIn(b"of ranks 0 and 3", err)

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 NETWORK = "10.77.0.0/24"
-SECONDS = 20  # for any one command
+SECONDS = 200  # for any one command
 
 # Runs a command on a host, under the host's name, knowing the others', with temporary files of its
 # own: hosts that shared them would be in each other's way.

@@ -5,11 +5,10 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import time
 import unittest
 
-from program import PROGRAM, ProgramTest, ringlab
+from program import ProgramTest, ringlab, verifying
 
 PLUGINS = pathlib.Path(os.environ.get("RINGLAB_TEST_PLUGINS", "build/plugins"))
 FEW = ["--tokens", "32", "--laws", "equals_reference,U,P65", "--cases", "5"]
@@ -71,18 +70,14 @@ class RoundsTest(ProgramTest):
         found = self.folder / "found.json"
         self.succeeds("verify", "ring", "broadcast", "backward", *FEW, "--time", "2", "--json", found)
         seconds = [one["laws_seconds"] for one in json.loads(found.read_text())["subjects"]]
-        self.assertLess(max(seconds) - min(seconds), 1)
+        self.assertLess(max(seconds), 5 * min(seconds))
 
     def test_ctrl_c_ends_it_with_a_report(self):
         found = self.folder / "found.json"
-        with subprocess.Popen([PROGRAM, "verify", "ring", *FEW, "--time", "600", "--json", str(found)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-            while b"seed" not in running.stdout.readline():
-                pass
-            time.sleep(1)
+        with verifying("ring", *FEW, "--time", "600", "--json", found) as running:
             running.send_signal(signal.SIGINT)
-            out, err = running.communicate(timeout=60)
-        self.assertEqual(running.returncode, 0, err)
+            out, _ = running.communicate(timeout=300)
+        self.assertEqual(running.returncode, 0, out)
         self.assertIn(b"stopped after", out)
         document = json.loads(found.read_text())
         self.assertRegex(document["ended"], r"^stopped after [\d.]+ s$")
@@ -238,10 +233,11 @@ class CertificateTest(ProgramTest):
         plugin = PLUGINS / "libmisbehaving_plugin.so"
         if not plugin.exists():
             self.skipTest(f"{plugin} was not built")
-        for mistake, word in {"crash": "CRASH", "hang": "TIMEOUT"}.items():
+        for mistake, word, seconds in [("crash", "CRASH", 60), ("hang", "TIMEOUT", 0.2)]:
             environment = {**os.environ, "RINGLAB_TEST_MISTAKE": mistake}
-            _, path = self.certificate("lost.json", "--laws", "equals_reference", "--timeout", "0.2",
-                                       "--cases", "2", code=1, subject=plugin, env=environment)
+            _, path = self.certificate("lost.json", "--laws", "equals_reference", "--timeout",
+                                       str(seconds), "--cases", "2", code=1, subject=plugin,
+                                       env=environment)
             self.assertEqual(json.loads(path.read_text())["verdict"], word)
 
 

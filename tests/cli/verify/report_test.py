@@ -51,7 +51,7 @@ class ReportTest(ProgramTest):
         done = subprocess.run(
             [BROWSER, "--headless", "--no-sandbox", "--disable-gpu",
              f"--user-data-dir={self.folder / 'profile'}", "--virtual-time-budget=3000", *flags, url],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120)
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=600)
         self.assertEqual(done.returncode, 0)
         return done.stdout.decode("utf-8", "replace")
 

@@ -86,10 +86,10 @@ TEST_P(TransportFailures, a_message_from_a_rank_that_ended_is_not_waited_for) {
   expect_text(error, {"rank 1", "receive tag 9 from rank 0", "ended without sending"});
 }
 
-TEST_P(TransportFailures, an_exception_in_one_rank_wakes_the_others_within_a_second) {
+TEST_P(TransportFailures, an_exception_in_one_rank_wakes_the_others_long_before_the_deadline) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::string> told(4);
-  const Error error = GetParam().error_of(4, [&](Communicator& network) {
+  const auto body = [&](Communicator& network) {
     if (network.rank() == 2) throw std::runtime_error("the disk is on fire");
     try {
       receive_ints(network, (network.rank() + 1) % 4, 5, 1);
@@ -97,8 +97,9 @@ TEST_P(TransportFailures, an_exception_in_one_rank_wakes_the_others_within_a_sec
       told[static_cast<std::size_t>(network.rank())] = survivor.what();
       throw;
     }
-  });
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  };
+  const Error error = GetParam().error_of(4, body, 300);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_EQ(error.kind(), ErrorKind::environment);
   expect_text(error, {"rank 2", "the disk is on fire"});
   for (const std::size_t rank : {0, 1, 3}) {

@@ -13,14 +13,28 @@
 namespace ringlab {
 namespace {
 
-constexpr double kTimeout = 0.3;
-constexpr double kGrace = 0.3;
+constexpr double kTimeout = 2;
+constexpr double kGrace = 5;
 const MpiOptions kImpatient{.timeout_s = kTimeout, .grace_s = kGrace};
-// What two cores may add while nine processes take turns on them.
-constexpr double kScheduling = 2;
+// What two cores may add while nine processes and others take turns on them.
+constexpr double kScheduling = 20;
 
 void stay_away(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+/// Answers questions, and does nothing else until the job has failed.
+void stay_away_until_it_fails(mpi::MpiCommunicator& network) {
+  constexpr int kLooks = 10'000;  // 100 s
+  for (int i = 0; i < kLooks; ++i) {
+    try {
+      network.check_others("stay away");
+    } catch (const RankError&) {
+      return;
+    }
+    stay_away(0.01);
+  }
+  ADD_FAILURE() << "the job has not failed";
 }
 
 RankFailure failure_of(const std::function<void()>& body) {
@@ -36,7 +50,7 @@ RankFailure failure_of(const std::function<void()>& body) {
 TEST(MpiFailures, the_rank_at_the_end_of_the_waiting_chain_is_blamed_by_everybody) {
   for (const int victim : {0, 1, 3}) {
     run_on_job(4, kImpatient, [&](mpi::MpiCommunicator& network) {
-      if (network.rank() == victim) return stay_away(3 * (kTimeout + kGrace) + kScheduling);
+      if (network.rank() == victim) return stay_away_until_it_fails(network);
       const RankFailure failure =
           failure_of([&] { receive_ints(network, (network.rank() + 1) % 4, 0, 1); });
       EXPECT_EQ(failure.suspect, victim) << failure.reason;
@@ -58,7 +72,7 @@ TEST(MpiFailures, ranks_that_wait_for_each_other_are_a_deadlock_and_nobodys_faul
 
 TEST(MpiFailures, a_message_of_another_size_names_the_sender_whether_longer_or_shorter) {
   for (const std::int64_t piece_bytes : {std::int64_t{1} << 30, std::int64_t{8}}) {
-    const MpiOptions options{.timeout_s = 5, .piece_bytes = piece_bytes};
+    const MpiOptions options{.timeout_s = 60, .piece_bytes = piece_bytes};
     for (const int wanted : {0, 1, 3, 4, 9}) {
       run_on_job(2, options, [&](mpi::MpiCommunicator& network) {
         if (network.rank() == 0) {
@@ -98,7 +112,7 @@ TEST(MpiFailures, buffers_that_a_failing_rank_lets_go_of_are_touched_no_more) {
   constexpr std::byte kFree{0x55};
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{64} << 20}) {
     for (const bool message_comes_first : {false, true}) {
-      run_on_job(2, {.timeout_s = 20}, [&](mpi::MpiCommunicator& network) {
+      run_on_job(2, {.timeout_s = 200}, [&](mpi::MpiCommunicator& network) {
         std::vector<std::byte> buffer(bytes, std::byte{1});
         if (network.rank() == 1) {
           if (!message_comes_first) stay_away(0.3);
@@ -125,7 +139,7 @@ TEST(MpiFailures, buffers_that_a_failing_rank_lets_go_of_are_touched_no_more) {
 
 // What it sends is half-way, so that MPI has to be left before anybody could say more.
 TEST(MpiFailures, a_rank_that_lets_go_of_a_message_half_way_says_why) {
-  run_on_job(2, {.timeout_s = 20}, [&](mpi::MpiCommunicator& network) {
+  run_on_job(2, {.timeout_s = 200}, [&](mpi::MpiCommunicator& network) {
     if (network.rank() == 1) {
       const std::vector<std::byte> large(std::size_t{64} << 20);
       EXPECT_THROW(let_go_on_error(network,
@@ -156,13 +170,13 @@ TEST(MpiFailures, a_rank_that_is_late_but_within_the_deadline_is_no_error) {
 
 // Rank 0 waits for rank 1 longer than its timeout, and rank 1 for rank 2, which is always at work.
 TEST(MpiFailures, ranks_that_get_on_within_the_timeout_are_waited_for) {
-  constexpr int kMessages = 4;
-  run_on_job(3, {.timeout_s = 1.2, .grace_s = kGrace}, [](mpi::MpiCommunicator& network) {
+  constexpr int kMessages = 30;
+  run_on_job(3, {.timeout_s = kTimeout, .grace_s = kGrace}, [](mpi::MpiCommunicator& network) {
     if (network.rank() == 0) receive_ints(network, 1, 1, 1);
     for (int i = 0; i < kMessages; ++i) {
       if (network.rank() == 1) receive_ints(network, 2, 0, 1);
       if (network.rank() != 2) continue;
-      stay_away(0.5);
+      stay_away(0.1);
       send_ints(network, 1, 0, {i});
     }
     if (network.rank() == 1) send_ints(network, 0, 1, {7});
@@ -173,10 +187,10 @@ TEST(MpiFailures, ranks_that_get_on_within_the_timeout_are_waited_for) {
 TEST(MpiFailures, a_rank_at_work_answers_and_is_not_blamed_for_one_that_is_not) {
   run_on_job(4, kImpatient, [](mpi::MpiCommunicator& network) {
     if (network.rank() == 0) {  // computes, and sends in time for itself
-      stay_away(0.8 * kTimeout);
+      stay_away(0.1 * kTimeout);
       send_ints(network, 1, 0, {1});
     }
-    if (network.rank() == 3) return stay_away(3 * (kTimeout + kGrace) + kScheduling);
+    if (network.rank() == 3) return stay_away_until_it_fails(network);
     if (network.rank() == 1) receive_ints(network, 0, 0, 1);
     EXPECT_EQ(failure_of([&] { receive_ints(network, 3, 1, 1); }).suspect, 3);
   });
@@ -190,9 +204,20 @@ TEST(MpiFailures, a_rank_at_work_has_a_last_word_when_another_one_fails) {
                              said.emplace_back(error.what());
                            }};
   run_on_job(3, options, [&](mpi::MpiCommunicator& network) {
-    if (network.rank() == 0) return network.abort("the disk is on fire");
-    if (network.rank() == 1) stay_away(2);
-    EXPECT_EQ(failure_of([&] { receive_ints(network, 0, 0, 1); }).suspect, 0);
+    if (network.rank() == 0) {
+      receive_ints(network, 2, 1, 1);
+      return network.abort("the disk is on fire");
+    }
+    const auto has_spoken = [&] {
+      const std::lock_guard lock(mutex);
+      return !said.empty();
+    };
+    for (int i = 0; network.rank() == 1 && i < 10'000 && !has_spoken(); ++i) stay_away(0.01);
+    const RankFailure failure = failure_of([&] {
+      if (network.rank() == 2) send_ints(network, 0, 1, {1});  // and waits from then on
+      receive_ints(network, 0, 0, 1);
+    });
+    EXPECT_EQ(failure.suspect, 0);
     const std::lock_guard lock(mutex);
     EXPECT_EQ(said.size(), network.rank() == 1 ? 1u : 0u) << "who waits, throws";
     for (const std::string& word : said) {
@@ -204,7 +229,7 @@ TEST(MpiFailures, a_rank_at_work_has_a_last_word_when_another_one_fails) {
 
 TEST(MpiFailures, a_rank_that_never_comes_to_the_end_is_named) {
   run_on_job(3, kImpatient, [](mpi::MpiCommunicator& network) {
-    if (network.rank() == 2) return stay_away(3 * (kTimeout + kGrace) + kScheduling);
+    if (network.rank() == 2) return stay_away_until_it_fails(network);
     EXPECT_EQ(failure_of([&] { network.finish(); }).suspect, 2);
   });
 }

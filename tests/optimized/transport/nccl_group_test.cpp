@@ -98,7 +98,7 @@ TEST_F(NcclGroup, without_a_rank_that_never_comes_ends_at_its_deadline) {
 }
 
 TEST_F(NcclGroup, with_a_message_that_is_never_sent_is_aborted_at_the_deadline) {
-  const auto errors = on_all_ranks(3, 200, [](Group& group, int rank) {
+  const auto errors = on_all_ranks(3, 1000, [](Group& group, int rank) {
     if (rank != 2) return;
     std::byte slot{};
     CUstream_st stream;
