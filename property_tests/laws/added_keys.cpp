@@ -116,7 +116,6 @@ std::vector<Law> added_key_laws() {
            .name = "a_key_whose_value_is_the_output_changes_only_lse",
            .statement = "O_i stays when a key with v = O_i comes in, and lse grows by its weight",
            .shape_case = with_tokens,
-           .not_applicable = applies_to_all,
            .check = key_with_the_output_as_value}};
 }
 

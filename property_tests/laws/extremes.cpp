@@ -114,7 +114,6 @@ std::vector<Law> extreme_laws() {
            .statement = "Subnormal values give their mean, unless the profile declares that "
                         "products are flushed.",
            .shape_case = plain_values,
-           .not_applicable = applies_to_all,
            .check = values_below_the_normal_range}};
 }
 

@@ -115,8 +115,6 @@ double logaddexp(double a, double b) {
   return top + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-std::string applies_to_all(const Subject&) { return ""; }
-
 std::string needs_lse(const Subject& subject) { return subject.can.lse ? "" : "gives no lse"; }
 
 std::string needs_same_bits_per_row(const Subject& subject) {

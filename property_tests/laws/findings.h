@@ -50,9 +50,7 @@ LawResult shifted_lse(const Measured& base, const Measured& other, const LseShif
 /// log(e^a + e^b) without overflow; -inf is the empty sum.
 double logaddexp(double a, double b);
 
-/// A value for Law::not_applicable: applies to every subject.
-std::string applies_to_all(const Subject& subject);
-/// Reasons for laws about the lse alone, for laws that place a row elsewhere and want its bits, and
+/// Values of Law::not_applicable: for laws about the lse alone, for laws that place a row elsewhere and want its bits, and
 /// for laws about memory orders.
 std::string needs_lse(const Subject& subject);
 std::string needs_same_bits_per_row(const Subject& subject);

@@ -79,7 +79,6 @@ std::vector<Law> probe_laws() {
        .statement = "with Q = 0 and integer V, O is the mean of the visible values and lse = ln n",
        .exact = true,
        .shape_case = plain_values,
-       .not_applicable = applies_to_all,
        .check = uniform},
       {.id = "Y",
        .name = "dyadic_scores_give_power_of_two_weights",
@@ -87,7 +86,6 @@ std::vector<Law> probe_laws() {
            "with scale ln 2 and integer scores every weight is a power of two, so a missed "
            "or doubled rescale is off by a factor of two",
        .shape_case = plain_values,
-       .not_applicable = applies_to_all,
        .check = dyadic_probe},
       {.id = "S",
        .name = "keys_far_below_the_maximum_have_no_weight_at_all",
@@ -96,7 +94,6 @@ std::vector<Law> probe_laws() {
            "block would show",
        .exact = true,
        .shape_case = plain_values,
-       .not_applicable = applies_to_all,
        .check = subset},
       {.id = "R",
        .name = "a_query_that_matches_one_key_returns_its_value",
@@ -105,7 +102,6 @@ std::vector<Law> probe_laws() {
            "for a rounding",
        .exact = true,
        .shape_case = code_channels,
-       .not_applicable = applies_to_all,
        .check = retrieval}};
 }
 

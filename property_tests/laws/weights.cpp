@@ -110,7 +110,6 @@ std::vector<Law> weight_laws() {
        .statement = "w' = w e^x / (1 - w + w e^x) when one score rises by x, its mirror image "
                     "for the others, and rows that do not see the key stay",
        .shape_case = with_a_dial,
-       .not_applicable = applies_to_all,
        .check = raised_score},
       {.id = "P26",
        .name = "lse_lies_between_the_largest_score_and_that_plus_ln_n",
@@ -122,7 +121,6 @@ std::vector<Law> weight_laws() {
        .statement = "O is the value of the dominating key and lse its score, although the other "
                     "weights are subnormal",
        .shape_case = code_channels,
-       .not_applicable = applies_to_all,
        .check = dominated_rows}};
 }
 

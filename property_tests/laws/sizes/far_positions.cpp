@@ -52,7 +52,6 @@ std::vector<Law> far_position_laws() {
            .statement = "O, lse and, where there are any, gradients of queries that see the last "
                         "of more keys than 16 bits count lie within their a-priori bounds",
            .shape_case = behind_many_keys,
-           .not_applicable = applies_to_all,
            .check = far_rows_equal_exact,
            .keeps_modifiers = true,
            .shape_simpler_case = behind_some_keys,

@@ -118,7 +118,6 @@ Law many_rows(const char* id, const char* name, const char* statement, Case (*sh
           .name = name,
           .statement = statement,
           .shape_case = shape_case,
-          .not_applicable = applies_to_all,
           .check = results_equal_exact,
           .keeps_modifiers = true,
           .shape_simpler_case = with_some_tokens,
