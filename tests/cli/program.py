@@ -43,6 +43,12 @@ def verifying(*words):
             os.close(primary)
 
 
+def fenced_lines(page, language=r"\w*"):
+    """Lines in fenced blocks of a Markdown page, of one language if it is given; continued lines are one."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return "".join(blocks).replace("\\\n", " ").splitlines()
+
+
 class ProgramTest(unittest.TestCase):
     """Gives each test a folder of its own and checks on exit codes and messages."""
 

@@ -23,7 +23,7 @@ import handed_in  # noqa: E402
 import regions  # noqa: E402
 import submission  # noqa: E402
 from catalogue import all_labs, find_lab, without_marks  # noqa: E402
-from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
+from program import PROGRAM, ProgramTest, fenced_lines, ringlab  # noqa: E402
 
 os.environ.setdefault("RINGLAB_PROGRAMS", str(pathlib.Path(PROGRAM).resolve().parent))
 SECRET = b"the bytes that make the secret seed of these tests"
@@ -242,8 +242,7 @@ class Bundle(ProgramTest):
 class Manual(ProgramTest):
     def test_command_lines_do_what_they_say(self):
         page = (ROOT / "docs" / "grading.md").read_text()
-        lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-                 for line in block.splitlines()]
+        lines = fenced_lines(page, "sh")
         self.assertEqual(len(lines), 5)
         (self.folder / "build" / "bin").mkdir(parents=True)
         (self.folder / "build" / "bin" / "ringlab").symlink_to(pathlib.Path(PROGRAM).resolve())

@@ -8,13 +8,12 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "cli"))
+
+from program import fenced_lines  # noqa: E402
+
 PROGRAM = os.environ.get("RINGLAB_PROGRAM", str(ROOT / "build/bin/ringlab"))
 PAGES = ["docs/course/slides.md", "docs/trust.md"]
-
-
-def commands(page):
-    for block in re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
-        yield from block.splitlines()
 
 
 class CourseTest(unittest.TestCase):
@@ -23,7 +22,7 @@ class CourseTest(unittest.TestCase):
 
     def test_every_command_runs(self):
         for page in PAGES:
-            shown = list(commands(page))
+            shown = fenced_lines((ROOT / page).read_text(), "sh")
             self.assertTrue(shown, page)
             for line in shown:
                 words = shlex.split(line, comments=True)

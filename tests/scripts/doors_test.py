@@ -11,7 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
 
-from program import ProgramTest, floats, safetensors  # noqa: E402
+from program import ProgramTest, fenced_lines, floats, safetensors  # noqa: E402
 
 # Exit codes that commands of a page may end with. Where there is no GPU, a command that wants one says so
 # (4); that its options exist is known before (2). Commands of lessons, course, claims, labs and grading
@@ -25,9 +25,8 @@ NOT_RUN = re.compile("scripts/")  # they install and build; .ci/run runs them
 
 def commands(page):
     text = (ROOT / page).read_text()
-    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    blocks += re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
-    for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
+    indented = "".join(re.findall(r"(?:^    .*\n)+", text, re.MULTILINE))
+    for line in fenced_lines(text) + indented.replace("\\\n", " ").splitlines():
         line = re.sub(r"^ringlab ", "build/bin/ringlab ", line.strip())
         line = re.sub(r"^(mpirun .*?) ringlab ", r"\1 build/bin/ringlab ", line)
         if re.match(r"build/bin/ringlab \w|mpirun |scripts/", line) and "$" not in line and "…" not in line:

@@ -1,6 +1,7 @@
 """Runs every command of every lesson, and holds the lessons' figures and outcomes against runs.
 
-Each sentence that is checked is quoted from its lesson: when the lesson changes, so must its check.
+Of a sentence its figures and its `code` have to stand in one paragraph of the lesson, in this order; the words
+around them are free, but where there is no more than one digit.
 """
 import json
 import math
@@ -15,7 +16,7 @@ import numpy
 STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
 sys.path.insert(0, str(STAGES.parent / "tests" / "cli"))
 
-from program import ProgramTest  # noqa: E402
+from program import ProgramTest, fenced_lines  # noqa: E402
 
 FOLDERS = re.findall(r"^\d\d_\w+", (STAGES / "stages.txt").read_text(), re.MULTILINE)
 LESSONS = {folder[3:]: (STAGES / folder / "lesson.md").read_text() for folder in FOLDERS}
@@ -24,19 +25,27 @@ SHORTER = {"run": ["--tokens", "400"],
            "verify": ["--cases", "1", "--quick", "--rows", "256"], "bench": ["--tokens", "64", "--rounds", "3"], "simulate": []}
 
 
-def plain(text):
-    return re.sub(r"\s+", " ", text)
+FIGURE = re.compile(r"(?<!`)`[^`\n]+`(?!`)|-?\d+(?:\.\d+)?")
 
 
 def commands(lesson):
-    blocks = re.findall(r"^```\n(.*?)^```", lesson, re.MULTILINE | re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [shlex.split(line) for line in lines if line.startswith("build/bin/ringlab")]
+    return [shlex.split(line) for line in fenced_lines(lesson) if line.startswith("build/bin/ringlab")]
+
+
+def in_order(wanted, said):
+    rest = iter(said)
+    return all(figure in rest for figure in wanted)
 
 
 class LessonTest(ProgramTest):
     def says(self, stage, sentence):
-        self.assertIn(sentence, plain(LESSONS[stage]), f"{stage}/lesson.md")
+        figures = FIGURE.findall(sentence)
+        paragraphs = [re.sub(r"\s+", " ", paragraph) for paragraph in re.split(r"\n\s*\n", LESSONS[stage])]
+        if len("".join(figures)) < 2:  # one digit stands in many a paragraph
+            found = [sentence in paragraph for paragraph in paragraphs]
+        else:
+            found = [in_order(figures, FIGURE.findall(paragraph)) for paragraph in paragraphs]
+        self.assertTrue(any(found), f"{stage}/lesson.md: {sentence}")
 
     def run_of(self, stage, *words):
         """What a run's JSON says."""
@@ -95,7 +104,6 @@ class Figures(LessonTest):
                          [3 * everything] + [everything // 4] * 3)
 
     def test_of_broadcast(self):
-        self.says("broadcast", "does not shrink with more ranks: N tokens.")
         self.says("broadcast", "Each rank sends its chunk P−1 times.")
         of_4, of_8 = (self.ranks_of("broadcast", "--tokens", 512, "--ranks", p) for p in (4, 8))
         self.assertEqual(len({rank["peak_kv_bytes"] for rank in of_4 + of_8}), 1)
@@ -117,7 +125,6 @@ class Figures(LessonTest):
             sums.append(f"{row_sum:.4g}" if row_sum > 1 else "1")
         self.says("online_softmax", "row_sum " + " ".join(sums))
         self.says("online_softmax", f"lse = 5 + ln 1.075 = {row_max + math.log(row_sum):.3f}")
-        self.says("online_softmax", "Peak memory is now K/V plus a little: nothing grows with N².")
         beside = [r["peak_bytes"] - r["peak_kv_bytes"] for n in (512, 1024) for r in
                   self.ranks_of("online_softmax", "--tokens", n, "--ranks", 4)[:1]]
         self.assertLess(beside[1] / beside[0], 2.1)
@@ -157,8 +164,6 @@ class Figures(LessonTest):
 
     def test_of_causal_ring(self):
         words = ["--tokens", 512, "--ranks", 8]
-        self.says("causal_ring", "in the contiguous layout the last rank has many times the work of "
-                                 "the first")
         pairs = [rank["pairs"] for rank in self.ranks_of("causal_ring", *words)]
         self.assertGreater(pairs[-1], 10 * pairs[0])
         self.says("causal_ring", "With `--layout zigzag` all ranks have the same number")
@@ -174,7 +179,6 @@ class Figures(LessonTest):
 
     def test_of_slotted_ring(self):
         words = ["--tokens", 500, "--ranks", 5]
-        self.says("slotted_ring", "with one slot the same two chunks, with more slots more")
         chunk = self.ranks_of("ring", *words)[0]["peak_kv_bytes"] // 2
         for slots in (1, 2, 3):
             ranks = self.ranks_of("slotted_ring", *words, "--slots", slots)
@@ -260,8 +264,6 @@ class Figures(LessonTest):
         self.assertEqual([visit["owner"] for visit in rank_3["visits"]], [3, 0, 1, 2])
 
     def test_of_overlapped_causal_ring(self):
-        self.says("overlapped_causal_ring", "The same run twice, or with other delays, slots or "
-                                            "transports: the same bits.")
         self.assert_bits_of("overlapped_causal_ring", "overlapped_causal_ring", "--mask", "causal")
 
     def test_of_pairwise_ring(self):
@@ -282,7 +284,6 @@ class Figures(LessonTest):
         for stage, exchanges in (("bidirectional", [3, 2]), ("ring", [5, 4])):
             self.assertEqual(exchanges, [
                 self.most_counted(stage, "exchanges", "--ranks", ranks) for ranks in (6, 5)])
-        self.says("bidirectional", "The bytes sent are the same.")
         sent = [[rank["sent_bytes"] for rank in self.ranks_of(stage, "--ranks", 5, "--tokens", 500)]
                 for stage in ("ring", "bidirectional")]
         self.assertEqual(*sent)
@@ -299,7 +300,6 @@ class Figures(LessonTest):
         self.says("heads", "5, whatever P is.")
         for ranks in (2, 3, 4):
             self.assertEqual(self.most_counted("heads", "exchanges", "--ranks", ranks), 5)
-        self.says("heads", "three ranks compute nothing.")
         ranks = self.ranks_of("heads", "--tokens", 300, "--heads", 4, "--kv-heads", 2, "--ranks", 5)
         self.assertEqual(sum(not rank["visits"] for rank in ranks), 3)
 
@@ -326,7 +326,7 @@ class Figures(LessonTest):
         self.assertEqual([f"{x / scale:.2g}" for x in codes], ["3", "-0.5", "0.0039", "0.00011"])
         moved, allowed = [], []
         for words in ([stage], ["ring"], ["optimized", "--wire", "bf16"]):
-            result = self.run_of(*words, "--text", STAGES.parent / "README.md", "--ranks", 4, "--check")
+            result = self.run_of(*words, "--text", STAGES.parent / "LICENSE", "--ranks", 4, "--check")
             moved.append(result["sent_bytes"])
             allowed.append(f"±{result['check']['tensors'][0]['worst']['allowed']:.3g}")
         self.says(stage, f"{moved[0] / 2**10:.0f} KiB, {moved[1] / 2**20:.2f} MiB and {moved[2] / 2**10:.0f} KiB;")
@@ -347,10 +347,8 @@ class Figures(LessonTest):
                             f"{kv['sent_bytes'] / 2**20:.2f} MiB with keys and values.")
         self.says("decode", f"it is the other way round: {prefill['sent_bytes'] / 2**20:.2f} MiB.")
         self.assertGreater(prefill["sent_bytes"], kv["sent_bytes"])
-        self.says("decode", "All ranks read as many pairs, where the second run has one rank at work.")
         pairs = [[sum(v["pairs"] for v in rank["visits"]) for rank in run["ranks"]] for run in (one, kv)]
         self.assertEqual(pairs, [[250] * 4, [1000, 0, 0, 0]])
-        self.says("decode", "exchanges however many ranks there are.")
         for ranks in (2, 3, 5):
             self.assertEqual(self.most_counted("decode", "exchanges", "--ranks", ranks), 2)
 
