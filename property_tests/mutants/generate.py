@@ -25,24 +25,24 @@ class MistakeError(Exception):
     """A mistake that cannot be planted; the text says which and why."""
 
 
-def load_mistakes(path: pathlib.Path, stage: str | None = None,
-                  optional: set[str] = OPTIONAL) -> list[dict]:
+def load_mistakes(path: pathlib.Path, stage: str | None = None, optional: set[str] = OPTIONAL,
+                  required: set[str] = REQUIRED) -> list[dict]:
     """The [[mistake]] tables of a file; with `stage`, only those that name it."""
     try:
         mistakes = tomllib.loads(path.read_text()).get("mistake", [])
     except tomllib.TOMLDecodeError as error:
         raise MistakeError(f"{path}: {error}") from error
     for mistake in mistakes:
-        check_fields(mistake, path, optional)
+        check_fields(mistake, path, optional, required)
     return [m for m in mistakes if stage is None or m.get("stage") == stage]
 
 
-def check_fields(mistake: dict, path: pathlib.Path, optional: set[str]) -> None:
+def check_fields(mistake: dict, path: pathlib.Path, optional: set[str], required: set[str]) -> None:
     name = f"{path}: mistake {mistake.get('id', '(without id)')}"
-    missing = [field for field in sorted(REQUIRED) if not mistake.get(field)]
+    missing = [field for field in sorted(required) if not mistake.get(field)]
     if missing:
         raise MistakeError(f"{name}: {', '.join(missing)} missing or empty")
-    unknown = sorted(set(mistake) - REQUIRED - optional)
+    unknown = sorted(set(mistake) - required - optional)
     if unknown:
         raise MistakeError(f"{name}: unknown field {', '.join(unknown)}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", mistake["id"]):
@@ -56,7 +56,7 @@ def edits_of(mistake: dict) -> list[dict]:
     """One edit may stand in the table itself, several under `edits`."""
     if "edits" in mistake:
         return mistake["edits"]
-    return [{key: mistake[key] for key in ("gap", "find", "replace") if key in mistake}]
+    return [{key: mistake[key] for key in ("file", "gap", "find", "replace") if key in mistake}]
 
 
 def gap_bounds(text: str, gap: str, where: str) -> tuple[int, int]:

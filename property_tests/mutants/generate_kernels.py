@@ -19,7 +19,7 @@ import pathlib
 import re
 import sys
 
-from generate import ELEMENTS, MistakeError, apply_edit, load_mistakes, write_if_changed
+from generate import ELEMENTS, MistakeError, apply_edit, edits_of, load_mistakes, write_if_changed
 
 FIELDS = {"pass", "file", "find", "replace", "edits", "dtype"}
 KERNELS = "optimized/cpu/"
@@ -72,12 +72,6 @@ def without_guard(name: str, text: str) -> str:
 
 def is_bf16(kind: str) -> bool:
     return kind in BF16_PASSES
-
-
-def edits_of(mistake: dict) -> list[dict]:
-    if "edits" in mistake:
-        return mistake["edits"]
-    return [{key: mistake[key] for key in ("file", "find", "replace") if key in mistake}]
 
 
 def mutated(texts: dict[str, str], mistake: dict, where: str) -> str:

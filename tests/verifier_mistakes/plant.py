@@ -5,37 +5,26 @@ Without ID and OUTPUT: one line `ID FILE` for each mistake.
 """
 import pathlib
 import sys
-import tomllib
 
-FIELDS = {"id", "file", "find", "replace", "breaks"}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "property_tests/mutants"))
+from generate import apply_edit, edits_of, load_mistakes  # noqa: E402
 
-
-def load(folder: pathlib.Path) -> dict[str, dict]:
-    mistakes = tomllib.loads((folder / "mistakes.toml").read_text())["mistake"]
-    for mistake in mistakes:
-        if set(mistake) != FIELDS:
-            sys.exit(f"mistakes.toml: {mistake.get('id')}: expected the fields {sorted(FIELDS)}")
-    return {mistake["id"]: mistake for mistake in mistakes}
-
-
-def planted(root: pathlib.Path, mistake: dict) -> str:
-    text = (root / mistake["file"]).read_text()
-    count = text.count(mistake["find"])
-    if count != 1:
-        sys.exit(f"mistakes.toml: {mistake['id']}: the text below occurs {count} times in "
-                 f"{mistake['file']}, must be once\n{mistake['find']}")
-    return text.replace(mistake["find"], mistake["replace"])
+MISTAKES = pathlib.Path(__file__).parent / "mistakes.toml"
 
 
 def main() -> None:
-    mistakes = load(pathlib.Path(__file__).parent)
+    listed = load_mistakes(MISTAKES, optional={"find", "replace", "edits"}, required={"id", "file", "breaks"})
+    mistakes = {mistake["id"]: mistake for mistake in listed}
     if len(sys.argv) == 2:
         for mistake in mistakes.values():
             print(mistake["id"], mistake["file"])
         return
     root, name, output = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(planted(root, mistakes[name]))
+    text = (root / mistakes[name]["file"]).read_text()
+    for edit in edits_of(mistakes[name]):
+        text = apply_edit(text, edit, f"{MISTAKES}: mistake {name}: {mistakes[name]['file']}")
+    output.write_text(text)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,12 @@ import json
 import pathlib
 import re
 import sys
-import tomllib
 from typing import Callable
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "property_tests/mutants"))
+from generate import apply_edit, edits_of, load_mistakes  # noqa: E402
+
+FIELDS = {"find", "replace", "edits", "pass", "channels", "tile", "adding", "later"}
 
 SYSTEM = re.compile(r"^#include .*\n", re.MULTILINE)
 
@@ -76,13 +80,9 @@ FAMILIES = {
         entry=hopper_backward_entry)}
 
 
-def planted(source: str, mistake: dict) -> str:
-    for edit in [mistake] + mistake.get("more", []):
-        places = source.count(edit["find"])
-        if places != 1:
-            sys.exit(f'plant_mistakes: {mistake["id"]}: {places} places fit {edit["find"]!r}, '
-                     "expected 1")
-        source = source.replace(edit["find"], edit["replace"])
+def planted(source: str, mistake: dict, path: pathlib.Path) -> str:
+    for edit in edits_of(mistake):
+        source = apply_edit(source, edit, f"{path}: mistake {mistake['id']}")
     return source.replace("namespace ringlab::cuda", f'namespace ringlab::cuda::{mistake["id"]}')
 
 
@@ -106,9 +106,9 @@ def main() -> None:
     text, source = read_kernels(family, arguments.kernels)
     for header in ["optimized/cuda/emulator/emulate.h", *family.headers]:
         text += f'#include "{header}"\n'
-    mistakes = tomllib.loads(arguments.mistakes.read_text())["mistake"]
+    mistakes = load_mistakes(arguments.mistakes, optional=FIELDS, required={"id", "breaks"})
     for mistake in mistakes:
-        text += planted(source, mistake)
+        text += planted(source, mistake, arguments.mistakes)
         text += f'namespace ringlab::cuda::{mistake["id"]} {{\n#include "{family.copies}"\n}}\n'
     text += f"namespace ringlab::cuda {{\n{family.list} {{\n  return {{\n"
     for mistake in mistakes:
