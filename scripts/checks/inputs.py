@@ -28,13 +28,15 @@ def said_by(*words: str, folder: pathlib.Path = ROOT) -> str:
     return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-@functools.lru_cache(None)
 def digest(path: str) -> str:
-    """The hash of a file's contents, in which the checkout may stand anywhere."""
+    """The hash of a file's contents as they are now, in which the checkout may stand anywhere."""
     contents = pathlib.Path(path).read_bytes()
     if "/Unity/" in path:  # written by CMake, with absolute paths
         contents = contents.replace(str(ROOT).encode(), b"")
     return hashlib.sha256(contents).hexdigest()
+
+
+cached_digest = functools.lru_cache(None)(digest)
 
 
 @functools.lru_cache(None)
@@ -158,7 +160,18 @@ def files_of(group: dict, graph: BuildGraph) -> set[str]:
     return files | graph.sources(targets) if targets else files
 
 
-def hash_of(group: dict, graph: BuildGraph) -> str:
+class Inputs:
+    """What a group reads, as it was when this was made: `hash` stands for all of it."""
+
+    def __init__(self, group: dict, graph: BuildGraph):
+        self.files = {path: cached_digest(path) for path in sorted(files_of(group, graph))}
+        self.hash = hash_of(group, graph, self.files)
+
+    def are_as_they_were(self) -> bool:
+        return all(os.path.exists(path) and digest(path) == before for path, before in self.files.items())
+
+
+def hash_of(group: dict, graph: BuildGraph, files: dict[str, str]) -> str:
     """One hash over all inputs of a group."""
     parts = [place(), json.dumps(group, sort_keys=True)]
     if group.get("executes", True):
@@ -168,7 +181,7 @@ def hash_of(group: dict, graph: BuildGraph) -> str:
         parts.append(graph.commands(targets))
     if group.get("tests"):
         parts.append(graph.described(group["tests"]))
-    parts += [f"{path.removeprefix(str(ROOT))} {digest(path)}" for path in sorted(files_of(group, graph))]
+    parts += [f"{path.removeprefix(str(ROOT))} {contents}" for path, contents in files.items()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
