@@ -17,6 +17,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(rb'#\s*include\s*["<]([^">]+)[">]')
 OUTPUTS = re.compile(r"^build ((?:[^:$]|\$.)+):", re.M)
+TARGETS = ("programs", "targets", "made_of")
 PACKAGES = ("build", "test", "ci", "python", "notebooks")
 
 
@@ -151,12 +152,16 @@ def place() -> str:
     return "\n".join([said_by("c++", "--version"), versions.stdout, *nanobind, nvcc])
 
 
+def targets_of(group: dict) -> list[str]:
+    return [target for kind in TARGETS for target in group.get(kind, [])]
+
+
 def files_of(group: dict, graph: BuildGraph) -> set[str]:
     """All files that a group of groups.toml is said to read."""
     files = matching(group.get("files", []))
     if group.get("follow"):
         files = with_includes(files)
-    targets = group.get("programs", []) + group.get("targets", [])
+    targets = targets_of(group)
     return files | graph.sources(targets) if targets else files
 
 
@@ -176,7 +181,7 @@ def hash_of(group: dict, graph: BuildGraph, files: dict[str, str]) -> str:
     parts = [place(), json.dumps(group, sort_keys=True)]
     if group.get("executes", True):
         parts.append(vectors())
-    targets = group.get("programs", []) + group.get("targets", [])
+    targets = targets_of(group)
     if targets:
         parts.append(graph.commands(targets))
     if group.get("tests"):
