@@ -321,7 +321,7 @@ Command plan_command() {
   Command command{"plan", "how many ranks a problem takes on a machine, and how to arrange them"};
   command.options =
       model_options({{"ranks", "P,P,...", "numbers of ranks to weigh (1,2,4,8,16,32,64)"},
-                     {"seconds", "X", "how long it may take"},
+                     {"seconds", "X", "the longest time that it may take"},
                      option_spec("wire")},
                     plan_model_options());
   const auto html = std::ranges::find(command.options, "html", &OptionSpec::name);

@@ -201,7 +201,7 @@ const RunOption kOptions[] = {
       "and more in between; of all heads, one at a time"},
      {.least = 1, .most = kMostTokens}},
     {{checks, "exact", "",
-      "of reference: every element of o and lse correctly rounded to the dtype, the one right "
+      "round every element of o and lse of reference correctly to the dtype, the one right "
       "answer; "
       "gradients from intervals"},
      {}},
