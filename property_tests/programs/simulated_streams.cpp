@@ -8,6 +8,7 @@
 
 #include "optimized/ring/dense_rows.h"
 #include "optimized/ring/host/rank_passes.h"
+#include "property_tests/programs/stream_laws.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/bench/gpu/gpu_comparisons.h"
 #include "cli/bench/gpu/gpu_goals.h"
 #include "tests/cli/bench/fake_gpu.h"
 #include "tests/temporary_folder.h"
