@@ -17,6 +17,7 @@
 #include "optimized/transport/run_network.h"
 #include "property_tests/case.h"
 #include "property_tests/engine_subject.h"
+#include "reference/model/machine.h"
 #include "reference/model/work.h"
 
 namespace ringlab::cli {
