@@ -85,8 +85,9 @@ class BuildGraph:
         self.outputs = {name for names in OUTPUTS.findall(text) for name in names.split()}
         self.phony = {match[1]: match[2].split() for match in re.finditer(
             r"^build (\S+): phony(.*)$", text, re.M)}
-        self.tests = {test["name"]: test for test in json.loads(
-            said_by("ctest", "--test-dir", str(folder), "--show-only=json-v1"))["tests"]}
+        # In ctest's order, which numbers them from 1; two programs may have tests of one name.
+        self.listed = json.loads(said_by("ctest", "--test-dir", str(folder), "--show-only=json-v1"))["tests"]
+        self.tests = {test["name"]: test for test in self.listed}
 
     def asked(self, tool: str, targets: list[str]) -> list[str]:
         return said_by("ninja", "-t", tool, *targets, folder=self.folder).splitlines()

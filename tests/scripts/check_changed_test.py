@@ -14,6 +14,7 @@ FILES = {
     "CMakeLists.txt": """cmake_minimum_required(VERSION 3.25)
 project(made_up LANGUAGES CXX)
 enable_testing()
+add_subdirectory(more)
 include_directories(${PROJECT_SOURCE_DIR})
 add_library(shared STATIC shared.cpp)
 foreach(name one two free)
@@ -23,6 +24,8 @@ foreach(name one two free)
   add_test(NAME ${name} COMMAND ${name}_test)
 endforeach()
 """,
+    # Two tests of one name, before all others.
+    "more/CMakeLists.txt": "add_test(NAME free COMMAND true)\n",
     "CMakePresets.json": """{"version": 6, "configurePresets": [{"name": "ci", "generator": "Ninja",
       "binaryDir": "${sourceDir}/build"}]}""",
     "shared.cpp": '#include "shared.h"\nint shared() { return 0; }\n',
@@ -112,7 +115,7 @@ class CheckChangedTest(unittest.TestCase):
         _, ran, text = self.check()
         self.assertEqual(len(ran & {"one", "two", "page"}), 1, text)
         self.assertIn("its turn", text)
-        tests = 1 + len(ran & {"one", "two"})  # that of no group, too
+        tests = 2 + len(ran & {"one", "two"})  # that of no group, too
         self.assertIn(f"build/tests.xml: {tests} tests passed", text)
 
     def test_the_turn_goes_to_the_group_that_has_not_run_for_longest(self):
