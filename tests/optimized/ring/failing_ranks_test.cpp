@@ -191,8 +191,8 @@ class Teller final : public Communicator {
   bool has_failed_ = false;
 };
 
-/// How the run ends when rank 1 sleeps before its message number `message`, until a wait of rank 0
-/// has failed.
+/// The end of a run in which rank 1 sleeps before its message number `message`, until a wait of
+/// rank 0 has failed.
 std::optional<RankFailure> failure_with_sleeper(const SmallRun& run, std::size_t message) {
   std::promise<void> failed;
   const Meddling sleepy = [&](const std::vector<Bytes>& wanted) {

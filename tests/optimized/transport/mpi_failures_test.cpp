@@ -16,7 +16,7 @@ namespace {
 constexpr double kTimeout = 2;
 constexpr double kGrace = 5;
 const MpiOptions kImpatient{.timeout_s = kTimeout, .grace_s = kGrace};
-// What two cores may add while nine processes and others take turns on them.
+// Seconds that two cores may add while nine processes and others take turns on them.
 constexpr double kScheduling = 20;
 
 void stay_away(double seconds) {
