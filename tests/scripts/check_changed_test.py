@@ -68,7 +68,7 @@ class CheckChangedTest(unittest.TestCase):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(("#!/usr/bin/env bash\nset -e\n" if name.startswith("scripts/") and "toml" not in name else "") + text)
             path.chmod(0o755)
-        for name in ("check_changed", "count_tests", "checks/inputs.py", "checks/record.py"):
+        for name in ("check_changed", "checks/inputs.py", "checks/junit.py", "checks/record.py"):
             shutil.copy(SCRIPTS / name, self.folder / "scripts" / name)
         self.git("init", "-q", "-b", "main")
         self.commit(OLD)
