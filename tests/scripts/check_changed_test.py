@@ -5,10 +5,15 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
+import tomllib
 import unittest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+from checks import inputs  # noqa: E402
+
 FILES = {
     ".gitignore": "/build/\n/build-*/\n",
     "CMakeLists.txt": """cmake_minimum_required(VERSION 3.25)
@@ -199,6 +204,18 @@ class CheckChangedTest(unittest.TestCase):
         code, ran, text = self.check("--all")
         self.assertEqual(code, 0, text)
         self.assertIn("endless", ran)
+
+
+class CudaCompile(unittest.TestCase):
+    def test_it_reads_what_only_nvcc_builds_compile_and_what_that_includes(self):
+        group = tomllib.loads((SCRIPTS / "checks/groups.toml").read_text())["cuda-compile"]
+        files = {os.path.relpath(path, inputs.ROOT) for path in inputs.with_includes(inputs.matching(group["files"]))}
+        listed = set(inputs.said_by("git", "ls-files", "*.cu", "*.cuh").split())
+        self.assertEqual(listed - files, set())
+        self.assertLessEqual({"optimized/ring/device_engine.cpp", "optimized/ring/messages/nccl_links.cpp",
+                              "optimized/transport/nccl/nccl_calls.cpp", "stages/common/device_rings.cpp",
+                              "reference/core/problem.h", "tests/optimized/transport/fake_nccl.cpp"}, files)
+        self.assertFalse({name for name in files if name.startswith(("docs/", "cli/report/page", "cli/lab/", "python/"))})
 
 
 if __name__ == "__main__":
