@@ -1,5 +1,5 @@
 # cpack -G DEB: `ringlab`, the program, and `libringlab-dev`, what find_package(ringlab) needs.
-# scripts/debian_packages builds both, scripts/try_packages tries them.
+# scripts/distribute makes and tries both.
 set(CPACK_PACKAGE_VENDOR "The ringlab authors")
 set(CPACK_PACKAGE_CONTACT "The ringlab authors")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

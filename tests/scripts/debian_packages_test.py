@@ -1,6 +1,6 @@
 """The Debian packages of the build: what is in them, and what they depend on.
 
-scripts/try_packages installs them, too, which takes longer than a test may."""
+scripts/distribute try installs them, too, which takes longer than a test may."""
 import os
 import pathlib
 import shutil
