@@ -1,18 +1,28 @@
 """Runs of the program that pages show."""
+import functools
 import json
+import os
 import pathlib
+import shlex
 import subprocess
 
 from ladder import ROOT
 
-PROGRAM = ROOT / "build/bin/ringlab"
+PROGRAM = os.environ.get("RINGLAB_PROGRAM", str(ROOT / "build/bin/ringlab"))
 
 
 def said(*words) -> str:
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300,
+                          cwd=ROOT)
     if done.returncode:
         raise SystemExit(f"ringlab {' '.join(map(str, words))}: {done.stderr.strip()}")
     return done.stdout
+
+
+@functools.cache
+def asked(words: str) -> dict:
+    """The JSON of `ringlab WORDS`."""
+    return json.loads(said(*shlex.split(words), "--json", "-"))
 
 
 def commands() -> list[str]:

@@ -18,7 +18,7 @@ PAGES = ["docs/course/slides.md", "docs/trust.md"]
 
 class CourseTest(unittest.TestCase):
     def test_the_notes_are_those_of_the_labs(self):
-        subprocess.run([sys.executable, "-B", ROOT / "scripts/course_notes", "--check"], check=True)
+        subprocess.run([sys.executable, "-B", ROOT / "scripts/make_pages", "--check", "course_notes"], check=True)
 
     def test_every_command_runs(self):
         for page in PAGES:

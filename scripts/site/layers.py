@@ -1,18 +1,13 @@
-#!/usr/bin/env python3
-"""Draws the layers of the code, from its own includes, as docs/pictures/layers.svg.
+"""docs/pictures/layers.svg: the layers of the code, drawn from its own includes.
 
 A box is a layer of scripts/check_layers with the rooms in it; an arrow says that files of one layer
-include files of another, unless a longer way says so already. With --check nothing is written: the
-exit code is 1 when the picture is not what the code gives.
-"""
+include files of another, unless a longer way says so already."""
 import html
 import importlib.machinery
 import importlib.util
-import pathlib
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs/pictures/layers.svg"
+from ladder import ROOT
+
 loader = importlib.machinery.SourceFileLoader("check_layers", str(ROOT / "scripts/check_layers"))
 layers = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
 loader.exec_module(layers)
@@ -137,16 +132,5 @@ def drawing() -> str:
         f'<rect class="page" width="{WIDTH}" height="{height:.0f}"/>', *lines, *texts, "</svg>", ""])
 
 
-def main() -> int:
-    picture = drawing()
-    if sys.argv[1:] != ["--check"]:
-        PICTURE.write_text(picture)
-        return 0
-    if PICTURE.exists() and PICTURE.read_text() == picture:
-        return 0
-    print(f"{PICTURE.relative_to(ROOT)} is not what the code gives: run scripts/draw_layers")
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def made() -> tuple[dict, list]:
+    return {ROOT / "docs/pictures/layers.svg": drawing()}, []

@@ -1,21 +1,14 @@
-#!/usr/bin/env python3
-"""Writes what follows from stages/stages.txt: the table of stages/README.md, between
-"<!-- stages -->" and "<!-- end -->", and the end of each lesson, between "<!-- where next -->" and
-"<!-- end -->".
+"""The table of stages/README.md, between "<!-- stages -->" and "<!-- end -->", and the end of each lesson, between
+"<!-- where next -->" and "<!-- end -->", from stages/stages.txt; and whether a step of the ladder is too large.
 
-    scripts/stage_pages [--check]    --check: writes nothing; exits 1 where something is out of date
-
-It measures the steps of the ladder and exits 1 where one is too large. A step is how
-many lines of code a stage's header has that the header before has not, both without comments,
-blank lines and includes, and with the stage's name replaced. What is gone is not counted: it
-stands in the stage that is included for it. A stage that goes on from another one than the last,
-because it includes it, is measured over that."""
+A step is how many lines of code a stage's header has that the header before has not, both without comments,
+blank lines and includes, and with the stage's name replaced. What is gone is not counted: it stands in the
+stage that is included for it. A stage that goes on from another one than the last, because it includes it,
+is measured over that."""
 import pathlib
 import re
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "site"))
-from ladder import LESSON_END, ROOT, Stage, all_stages, steps_of  # noqa: E402
+from ladder import LESSON_END, ROOT, Stage, all_stages, steps_of
 
 MOST_NEW_LINES = 60
 TABLE = re.compile(r"(<!-- stages -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -50,23 +43,9 @@ def wanted_files(stages: list[Stage], steps: list[int]) -> dict[pathlib.Path, st
     return files
 
 
-def main() -> int:
-    stages, check = all_stages(), sys.argv[1:] == ["--check"]
-    if sys.argv[1:] and not check:
-        sys.exit(__doc__)
+def made() -> tuple[dict, list]:
+    stages = all_stages()
     steps = steps_of(stages)
     wrong = [f"stages/{stage.folder}: {step} new lines, at most {MOST_NEW_LINES} are a step"
              for stage, step in zip(stages, steps) if step > MOST_NEW_LINES]
-    for path, text in wanted_files(stages, steps).items():
-        if path.exists() and path.read_text() == text:
-            continue
-        if check:
-            wrong.append(f"{path.relative_to(ROOT)}: out of date; run scripts/stage_pages")
-        else:
-            path.write_text(text)
-    print("\n".join(wrong) if wrong else f"{len(stages)} stages, steps of {steps[1:]} lines")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return wanted_files(stages, steps), wrong
