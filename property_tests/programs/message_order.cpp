@@ -66,7 +66,7 @@ void MessageOrder::meet_in_order() {
 }
 
 void MessageOrder::add(const MessageProgram& program, Lanes lanes) {
-  std::vector<std::optional<std::size_t>> recorded(static_cast<std::size_t>(program.events));
+  programs::Events events(happenings_.order, program.events);
   std::vector<std::size_t>& begins = begins_.emplace_back();
   for (std::size_t i = 0; i < program.operations.size(); ++i) {
     const MessageOperation& operation = program.operations[i];
@@ -83,14 +83,8 @@ void MessageOrder::add(const MessageProgram& program, Lanes lanes) {
     for (std::size_t end = 0; end < operation.ends.size(); ++end) {
       ends_.push_back({program.rank, i, end});
     }
-    const bool records = operation.action == MessageAction::record;
-    if (!records && operation.action != MessageAction::wait) continue;
-    auto& record = recorded[static_cast<std::size_t>(operation.event)];
-    if (records) {
-      record = begins.back();
-    } else if (record) {
-      happenings_.order.add_after(begins.back(), *record);
-    }
+    if (operation.action == MessageAction::record) events.record(operation.event, begins.back());
+    if (operation.action == MessageAction::wait) events.wait(operation.event, begins.back());
   }
 }
 

@@ -66,6 +66,21 @@ class Order {
   std::vector<int> missing_;                      // by point: how many points it comes after
 };
 
+/// The events of an order: a wait comes after the last record of its event before it, if any.
+class Events {
+ public:
+  Events(Order& order, int events) : order_(order), recorded_(static_cast<std::size_t>(events)) {}
+  void record(int event, std::size_t point) { recorded_[static_cast<std::size_t>(event)] = point; }
+  void wait(int event, std::size_t point) {
+    const auto& record = recorded_[static_cast<std::size_t>(event)];
+    if (record) order_.add_after(point, *record);
+  }
+
+ private:
+  Order& order_;
+  std::vector<std::optional<std::size_t>> recorded_;  // points, by event
+};
+
 /// Operations that touched each slot since it was last written, by number.
 class SlotUses {
  public:

@@ -75,18 +75,12 @@ void execute_in_random_order(const StreamProgram& program, std::uint64_t seed,
                              StreamMachine& machine) {
   const std::size_t streams = program.ranks.size() * kStreamsPerRank;
   Happenings happenings{.order = programs::Order(streams)};
-  std::vector<std::optional<std::size_t>> recorded(static_cast<std::size_t>(program.events));
+  programs::Events events(happenings.order, program.events);
   for (const StreamOperation& operation : program.operations) {
     add_operation(happenings, operation);
-    const bool records = operation.action == StreamAction::record;
-    if (!records && operation.action != StreamAction::wait) continue;
-    auto& record = recorded[static_cast<std::size_t>(operation.event)];
     const std::size_t here = happenings.at.size() - 1;
-    if (records) {
-      record = here;
-    } else if (record) {
-      happenings.order.add_after(here, *record);
-    }
+    if (operation.action == StreamAction::record) events.record(operation.event, here);
+    if (operation.action == StreamAction::wait) events.wait(operation.event, here);
   }
   tell_in_random_order(happenings, streams, seed, machine);
 }
