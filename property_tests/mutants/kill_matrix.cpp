@@ -3,105 +3,88 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
+#include <boost/program_options.hpp>
 #include <cstdio>
 #include <exception>
-#include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <thread>
 
 #include "property_tests/mutants/kill_matrix_report.h"
 #include "reference/core/error.h"
+#include "reference/io/input_file.h"
+#include "reference/io/tensor_file.h"
 
 namespace {
 
 using namespace ringlab;
+namespace words = boost::program_options;
 
-constexpr const char* kHelp =
-    "kill_matrix [--quick] [--full] [--cases N] [--threads N] [--seed N] [--part I --parts N]\n"
-    "            [--known FILE] [--json FILE] [--markdown FILE] [--summary FILE]\n"
-    "  --quick     2000 cases on what is correct instead of 20600\n"
-    "  --full      every law against every mutant, not only until one kills\n"
-    "  --cases N   cases on the correct stages and their legal variants\n"
-    "  --threads N how many to use (default: one per core)\n"
-    "  --seed N    of the cases (default 1)\n"
-    "  --part I --parts N  only whether mistakes I, I + N, I + 2 N … are found, of 1, 2, 3 …\n"
-    "  --known FILE  begin with what killed when FILE, docs/mutants.md, was written\n"
-    "  --json FILE, --markdown FILE  write the result there too\n"
-    "  --summary FILE  write the figures that certificates quote (docs/mutants.json)\n";
+constexpr std::int64_t kMostBytes = 1 << 24;  // of docs/mutants.md
 
 struct MatrixSettings {
   mutants::MatrixOptions matrix;
-  std::string json_file, markdown_file, summary_file;
+  std::string known_file, json_file, markdown_file, summary_file;
   int part = 0, parts = 0;  ///< 0: the whole matrix
-  bool help = false;
+  bool quick = false;
 };
 
-template <class Number>
-Number parse_number(std::string_view option, std::string_view text, Number least) {
-  Number value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < least) {
-    throw_usage_error({.where = std::string(option),
-                       .expected = fmt::format("a number, {} or more", least),
-                       .actual = "\"" + std::string(text) + "\""});
-  }
-  return value;
+words::options_description options_of(MatrixSettings& settings) {
+  mutants::MatrixOptions& matrix = settings.matrix;
+  matrix.threads = static_cast<int>(std::thread::hardware_concurrency());
+  const auto flag = [](bool& place) { return words::bool_switch(&place); };
+  const auto number = [](int& place) { return words::value(&place)->value_name("N"); };
+  const auto file = [](std::string& place) { return words::value(&place)->value_name("FILE"); };
+  words::options_description options("kill_matrix [OPTION…]");
+  auto add = options.add_options();
+  add("help", "this text");
+  add("quick", flag(settings.quick), "2000 cases on what is correct instead of 20600");
+  add("full", flag(matrix.full), "every law against every mutant, not only until one kills");
+  add("cases", number(matrix.correct_cases), "on the correct stages and their legal variants");
+  add("threads", number(matrix.threads), "how many to use (default: one per core)");
+  add("seed", words::value(&matrix.seed)->value_name("N"), "of the cases (default 1)");
+  add("part", number(settings.part), "I: only whether mistakes I, I + parts … are found");
+  add("parts", number(settings.parts), "how many parts there are");
+  add("known", file(settings.known_file), "begin with the kills in docs/mutants.md, FILE");
+  add("json", file(settings.json_file), "write the result there too");
+  add("markdown", file(settings.markdown_file), "write the result there too");
+  add("summary", file(settings.summary_file), "write the figures that certificates quote");
+  return options;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) {
-    throw_input_error({.where = path, .expected = "a file to read", .actual = "a failure"});
-  }
-  return text;
+[[noreturn]] void refuse(const std::string& expected, const std::string& actual) {
+  throw_usage_error({.where = "command line", .expected = expected, .actual = actual});
 }
 
-MatrixSettings parse(int count, char** words) {
-  MatrixSettings settings;
-  settings.matrix.threads = static_cast<int>(std::thread::hardware_concurrency());
-  for (int i = 1; i < count; ++i) {
-    const std::string_view option = words[i];
-    const auto value = [&]() -> std::string_view {
-      if (i + 1 < count) return words[++i];
-      throw_usage_error({.where = std::string(option), .expected = "a value", .actual = "nothing"});
-    };
-    if (option == "--help")
-      settings.help = true;
-    else if (option == "--quick")
-      settings.matrix.correct_cases = 2000;
-    else if (option == "--full")
-      settings.matrix.full = true;
-    else if (option == "--cases")
-      settings.matrix.correct_cases = parse_number(option, value(), 1);
-    else if (option == "--threads")
-      settings.matrix.threads = parse_number(option, value(), 1);
-    else if (option == "--seed")
-      settings.matrix.seed = parse_number<std::uint64_t>(option, value(), 0);
-    else if (option == "--part")
-      settings.part = parse_number(option, value(), 1);
-    else if (option == "--parts")
-      settings.parts = parse_number(option, value(), 1);
-    else if (option == "--known")
-      settings.matrix.known = mutants::known_kills(read_file(std::string(value())));
-    else if (option == "--json")
-      settings.json_file = value();
-    else if (option == "--markdown")
-      settings.markdown_file = value();
-    else if (option == "--summary")
-      settings.summary_file = value();
-    else
-      throw_usage_error({.where = "option",
-                         .expected = "one of those that --help lists",
-                         .actual = std::string(option)});
+/// False where the help was asked for, which is printed.
+bool parse(int count, char** line, MatrixSettings& settings) {
+  const words::options_description options = options_of(settings);
+  words::variables_map found;
+  try {
+    words::store(words::command_line_parser(count, line).options(options).positional({}).run(),
+                 found);
+    words::notify(found);
+  } catch (const words::error& error) {
+    refuse("options that --help lists", error.what());
   }
-  if (settings.part > settings.parts || (settings.part == 0 && settings.parts != 0)) {
-    throw_usage_error(
-        {.where = "--part", .expected = "1 … --parts", .actual = std::to_string(settings.part)});
+  if (found.contains("help")) {
+    std::cout << options;
+    return false;
   }
-  return settings;
+  if (settings.quick) settings.matrix.correct_cases = 2000;
+  const int least = std::min(settings.matrix.correct_cases, settings.matrix.threads);
+  if (least < 1) refuse("numbers, 1 or more", std::to_string(least));
+  if (settings.part < 0 || settings.part > settings.parts ||
+      (settings.part == 0) != (settings.parts == 0)) {
+    refuse("--part from 1 to --parts", std::to_string(settings.part));
+  }
+  if (!settings.known_file.empty()) {
+    const std::vector<std::byte> bytes = io::read_file(settings.known_file, kMostBytes);
+    settings.matrix.known =
+        mutants::known_kills({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  return true;
 }
 
 /// Hunts one part of the mutants; returns 1 when any of them survives.
@@ -117,29 +100,19 @@ int run_part(const MatrixSettings& settings) {
   return found == all ? 0 : 1;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) {
-    throw_environment_error(
-        {.where = path, .expected = "a file to write to", .actual = "a failure"});
-  }
-}
-
 void write_results(const MatrixSettings& settings, const mutants::KillMatrix& matrix) {
-  if (!settings.json_file.empty()) write_file(settings.json_file, mutants::to_json(matrix).dump(2));
-  write_file(settings.markdown_file, mutants::to_markdown(matrix));
-  write_file(settings.summary_file, mutants::to_summary(matrix, settings.matrix).dump(2) + "\n");
+  const auto write = [](const std::string& path, const auto& text_of) {
+    if (!path.empty()) io::write_file(path, text_of());
+  };
+  write(settings.json_file, [&] { return mutants::to_json(matrix).dump(2); });
+  write(settings.markdown_file, [&] { return mutants::to_markdown(matrix); });
+  write(settings.summary_file,
+        [&] { return mutants::to_summary(matrix, settings.matrix).dump(2) + "\n"; });
 }
 
-int run(int count, char** words) {
-  MatrixSettings settings = parse(count, words);
-  if (settings.help) {
-    fmt::print("{}", kHelp);
-    return 0;
-  }
+int run(int count, char** line) {
+  MatrixSettings settings;
+  if (!parse(count, line, settings)) return 0;
   // Only these files show cases, which are made simpler for them.
   settings.matrix.shrink = !settings.json_file.empty() || !settings.markdown_file.empty();
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -159,9 +132,9 @@ int run(int count, char** words) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** line) {
   try {
-    return run(count, words);
+    return run(count, line);
   } catch (const Error& error) {
     fmt::print(stderr, "kill_matrix: {}\n", error.what());
     return error.exit_code();
