@@ -55,6 +55,10 @@ always = true
 command = "false"
 needs = {command = "false", else = "no device"}
 files = ["page.md"]
+[words]
+command = "grep -q . {}.md"
+files = [".gitignore"]
+each = {page = ["page.md"]}
 [endless]
 command = "touch build/endless"
 long = true
@@ -109,16 +113,16 @@ class CheckChangedTest(unittest.TestCase):
 
     def test_without_a_record_everything_but_long_groups_runs(self):
         code, ran, text = self.check()
-        self.assertEqual((code, ran), (0, {"one", "two", "page", "layers", "devices"}), text)
+        self.assertEqual((code, ran), (0, {"one", "two", "page", "layers", "devices", "words-page"}), text)
         self.assertIn("no device", text)
-        self.assertIn("7 passed, 0 failed, 1 skipped", text)  # with configure, build, tests; devices is skipped
+        self.assertIn("8 passed, 0 failed, 1 skipped", text)  # with configure, build, tests; devices is skipped
         record = (self.folder / ".ci/passed").read_text()
-        self.assertEqual({line.split()[0] for line in record.splitlines()[1:]}, {"one", "two", "page", "layers"})
+        self.assertEqual({line.split()[0] for line in record.splitlines()[1:]}, {"one", "two", "page", "layers", "words-page"})
 
     def test_what_has_passed_is_skipped_but_for_one_in_turn(self):
         self.passed_once()
         _, ran, text = self.check()
-        self.assertEqual(len(ran & {"one", "two", "page"}), 1, text)
+        self.assertEqual(len(ran & {"one", "two", "page", "words-page"}), 1, text)
         self.assertIn("its turn", text)
         tests = 2 + len(ran & {"one", "two"})  # that of no group, too
         self.assertIn(f"build/tests.xml: {tests} tests passed", text)
@@ -139,6 +143,11 @@ class CheckChangedTest(unittest.TestCase):
         self.assertRegex(text, r"one +its inputs changed")
         self.assertNotRegex(text, r"two +its inputs changed")
         self.assertNotRegex(text, r"page +its inputs changed")
+
+    def test_a_word_of_a_group_has_files_of_its_own(self):
+        self.passed_once()
+        self.edit("page.md", "A page.", "Another page.")
+        self.assertRegex(self.check("--list")[2], r"words-page +its inputs changed")
 
     def test_a_library_runs_all_that_link_it(self):
         self.passed_once()
