@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "property_tests/verify.h"
-#include "tests/property_tests_plugins/plugin_folder.h"
+#include "tests/property_tests/plugins/plugin_folder.h"
 
 namespace ringlab::verify {
 namespace {

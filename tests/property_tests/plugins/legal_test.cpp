@@ -6,7 +6,7 @@
 
 #include "property_tests/coverage.h"
 #include "property_tests/verify.h"
-#include "tests/property_tests_plugins/plugin_folder.h"
+#include "tests/property_tests/plugins/plugin_folder.h"
 
 namespace ringlab::verify {
 namespace {

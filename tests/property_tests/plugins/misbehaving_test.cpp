@@ -7,7 +7,7 @@
 #include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
-#include "tests/property_tests_plugins/plugin_folder.h"
+#include "tests/property_tests/plugins/plugin_folder.h"
 #include "tests/temporary_folder.h"
 
 namespace ringlab::verify {

@@ -1,5 +1,5 @@
 // What each planted mistake is called: reviewed by hand, one by one.
-#include "tests/property_tests_mutants/names_of_mutants.h"
+#include "tests/property_tests/mutants/names_of_mutants.h"
 
 #include "property_tests/diagnosis/asked/asked.h"
 

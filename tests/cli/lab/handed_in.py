@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "cli" / "lab"), str(ROOT / "property_tests" / "mutants")]
 
 import generate  # noqa: E402

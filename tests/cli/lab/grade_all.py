@@ -1,12 +1,11 @@
 """Grades every submission of handed_in.py twice: each has the points that it is worth, or not.
 
-    tests/lab/grade_test.py --all [--jobs N] [--markdown docs/grading.md]
+    tests/cli/lab/grade_test.py --all [--jobs N] [--markdown docs/grading.md]
 
 --markdown writes the table there."""
 import argparse
 import json
 import pathlib
-import re
 import tempfile
 import time
 
@@ -15,6 +14,7 @@ import grading
 import handed_in
 import regions
 from catalogue import find_lab
+from marked import with_part
 from program import ringlab
 
 SECRET = b"the bytes that make this test's secret seed"
@@ -59,10 +59,7 @@ def write_table(page: pathlib.Path, everything: list, folder: pathlib.Path) -> N
                              for _, item in grade_reports.items_of(report))
         points = f"{report['points']} of {report['of']}"
         lines.append(f"| `{one.name}` | {one.lab} | {points} | {outcomes} |")
-    text = re.sub(r"(<!-- graded -->\n).*?(<!-- end -->)",
-                  lambda found: found[1] + "\n".join(lines) + "\n" + found[2], page.read_text(),
-                  flags=re.DOTALL)
-    page.write_text(text)
+    page.write_text(with_part(page.read_text(), "tests/cli/lab/grade_test.py --all", "\n".join(lines) + "\n"))
 
 
 def is_as_expected(one: handed_in.HandedIn, folder: pathlib.Path) -> bool:

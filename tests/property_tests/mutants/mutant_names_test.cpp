@@ -8,8 +8,8 @@
 #include "property_tests/mutants/legal_variants.h"
 #include "property_tests/mutants/mutants.h"
 #include "property_tests/verify.h"
-#include "tests/property_tests_mutants/find_mutant.h"
-#include "tests/property_tests_mutants/names_of_mutants.h"
+#include "tests/property_tests/mutants/find_mutant.h"
+#include "tests/property_tests/mutants/names_of_mutants.h"
 
 namespace ringlab::mutants {
 namespace {

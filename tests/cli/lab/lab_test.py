@@ -11,7 +11,7 @@ import sys
 import unittest
 from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "cli" / "lab"),
                 str(ROOT / "property_tests" / "mutants")]
 import attempt  # noqa: E402

@@ -1,5 +1,5 @@
 // Wrong edits that nobody planted: a right name or none.
-#include "tests/property_tests_mutants/unplanted.h"
+#include "tests/property_tests/mutants/unplanted.h"
 
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>

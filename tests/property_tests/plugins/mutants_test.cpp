@@ -13,7 +13,7 @@
 #include "property_tests/diagnosis/diagnosis.h"
 #include "property_tests/verify.h"
 #include "stages/common/stage.h"
-#include "tests/property_tests_plugins/plugin_folder.h"
+#include "tests/property_tests/plugins/plugin_folder.h"
 
 namespace ringlab::verify {
 namespace {

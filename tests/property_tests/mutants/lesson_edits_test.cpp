@@ -9,7 +9,7 @@
 #include "property_tests/verify.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
-#include "tests/property_tests_mutants/find_mutant.h"
+#include "tests/property_tests/mutants/find_mutant.h"
 
 namespace ringlab::mutants {
 namespace {

@@ -1,6 +1,6 @@
 """`ringlab lab grade`: points for honest and dishonest submissions, the same bytes when graded again.
 
-    tests/lab/grade_test.py --all [--jobs N] [--markdown docs/grading.md]   all of handed_in.py"""
+    tests/cli/lab/grade_test.py --all [--jobs N] [--markdown docs/grading.md]   all of handed_in.py"""
 import csv
 import io
 import json
@@ -13,8 +13,8 @@ import unittest
 import zipfile
 from xml.etree import ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "lab"), str(ROOT / "cli" / "lab")]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "cli" / "lab"), str(ROOT / "cli" / "lab")]
 import allowed  # noqa: E402
 import class_page  # noqa: E402
 import grade_reports  # noqa: E402
@@ -326,6 +326,7 @@ class ClassPage(unittest.TestCase):
 
 if __name__ == "__main__":
     if "--all" in sys.argv:
+        sys.path.append(str(ROOT / "scripts" / "site"))
         import grade_all
         sys.exit(grade_all.main())
     unittest.main()

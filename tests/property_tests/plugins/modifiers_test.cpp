@@ -11,14 +11,14 @@
 #include "property_tests/plugins/plugin_modifiers.h"
 #include "property_tests/verify.h"
 #include "reference/attention/modified.h"
-#include "tests/property_tests_plugins/plugin_folder.h"
+#include "tests/property_tests/plugins/plugin_folder.h"
 
 // The header as it was before there were modifiers, beside the one of today.
 namespace first_header {
 #undef RINGLAB_PLUGIN_H_
 #undef RINGLAB_PLUGIN_EXPORT
 #define ringlab_plugin_v1 first_ringlab_plugin_v1
-#include "tests/property_tests_plugins/first_header/ringlab_plugin.h"
+#include "tests/property_tests/plugins/first_header/ringlab_plugin.h"
 #undef ringlab_plugin_v1
 }  // namespace first_header
 

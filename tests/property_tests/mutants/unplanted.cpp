@@ -1,4 +1,4 @@
-#include "tests/property_tests_mutants/unplanted.h"
+#include "tests/property_tests/mutants/unplanted.h"
 
 #include <map>
 

@@ -1,4 +1,4 @@
-#include "tests/property_tests_plugins/plugin_folder.h"
+#include "tests/property_tests/plugins/plugin_folder.h"
 
 #include <cstdlib>
 
