@@ -82,8 +82,4 @@ BackwardTolerance backward_tolerance(const AttentionInput& input,
                                      const ExactBackward& exact, const NumericsProfile& profile,
                                      int threads = 1);
 
-/// The forward pass as a ring of `ranks` chunks in two nested loops (rank, hop), merging running
-/// states in fp64: what a ring computes, with no network. Equals exact_forward within both errors.
-AttentionOutput ring_as_two_loops(const AttentionInput& input, int ranks);
-
 }  // namespace ringlab

@@ -2,46 +2,26 @@
 // ignored.
 #include <gtest/gtest.h>
 
+#include "property_tests/reference_subject.h"
 #include "property_tests/verify.h"
-#include "reference/attention/exact.h"
 
 namespace ringlab::verify {
 namespace {
 
 using Forget = void (*)(Modifiers&);
 
-Tensor<double> rounded(Tensor<double> tensor, DType dtype) {
-  for (double& x : tensor.values()) x = round_to(dtype, x);
-  return tensor;
-}
-
-/// The ring of two loops as a subject, after `forget` has had its way with the modifiers.
-Subject two_loops(Forget forget) {
-  Subject subject{.name = "two_loops",
-                  .title = "the ring of two loops",
-                  .can = {},
-                  .run =
-                      [forget](AttentionInput input, const RunOptions& options) {
-                        forget(input.problem.modifiers);
-                        RunResult result;
-                        result.output = ring_as_two_loops(input, options.ranks);
-                        result.output.out =
-                            rounded(std::move(result.output.out), input.problem.dtype);
-                        return result;
-                      },
-                  .profile =
-                      [](const Problem& problem, const RunOptions& options) {
-                        NumericsProfile profile = carried_profile(DType::f64, options.ranks);
-                        profile.out_dtype = problem.dtype;
-                        return profile;
-                      }};
-  subject.can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  subject.can.modifiers = kAllModifiers;
+/// The reference as a subject, after `forget` has had its way with the modifiers.
+Subject forgetful(Forget forget) {
+  Subject subject = reference_subject();
+  subject.run = [run = subject.run, forget](AttentionInput input, const RunOptions& options) {
+    forget(input.problem.modifiers);
+    return run(input, options);
+  };
   return subject;
 }
 
 LawVerdict judged(Forget forget) {
-  return verify_law(two_loops(forget), find_law("equals_reference"), {.cases_per_law = 200});
+  return verify_law(forgetful(forget), find_law("equals_reference"), {.cases_per_law = 200});
 }
 
 TEST(ModifiedCases, are_drawn_for_a_subject_that_can_and_hold_for_a_correct_one) {
@@ -53,7 +33,7 @@ TEST(ModifiedCases, are_drawn_for_a_subject_that_can_and_hold_for_a_correct_one)
 }
 
 TEST(ModifiedCases, are_not_drawn_for_a_subject_that_cannot) {
-  Subject subject = two_loops([](Modifiers&) {});
+  Subject subject = forgetful([](Modifiers&) {});
   subject.can.modifiers = {};
   LawVerdict verdict = verify_law(subject, find_law("equals_reference"), {});
   EXPECT_FALSE(verdict.failure);

@@ -8,7 +8,7 @@
 
 #include "stages/common/stage.h"
 #include "tests/printed.h"
-#include "tests/stages/naive.h"
+#include "tests/stages/expected.h"
 
 namespace ringlab::stages::testing {
 namespace {

@@ -27,8 +27,8 @@ TEST(DecodeTest, token_by_token_it_is_the_prefill) {
     RunOptions options;
     options.ranks = ranks;
     options.layout = LayoutKind::striped;  // what is cached stays where it is
-    const NaiveResult prefill =
-        naive_attention(tensors.input(whole), stage_named("decode").profile(whole, options));
+    const Expected prefill =
+        expected_of(tensors.input(whole), stage_named("decode").profile(whole, options));
     for (std::int64_t token = 0; token < kTokens; ++token) {
       const Problem one = make_problem({1, 4, 2, 1, token + 1, 5, 3}, "full");
       const AttentionTensors cached{tokens_of(tensors.q, token, 1),

@@ -1,4 +1,4 @@
-// A fixture that runs one stage and compares it with the naive attention.
+// A fixture that runs one stage and compares it with the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stages/common/stage.h"
-#include "tests/stages/naive.h"
+#include "tests/stages/expected.h"
 
 namespace ringlab::stages::testing {
 
@@ -24,8 +24,7 @@ class StageTest : public ::testing::TestWithParam<std::size_t> {
   std::string check(const AttentionInput& input, const RunOptions& options) const {
     const RunResult result = stage().run(input, options);
     if (result.leftover_messages != 0) return "messages were left over";
-    return difference(result.output,
-                      naive_attention(input, stage().profile(input.problem, options)));
+    return difference(result.output, expected_of(input, stage().profile(input.problem, options)));
   }
 };
 

@@ -1,4 +1,4 @@
-// Every stage against the naive attention, over shapes, masks, layouts, dtypes and transports.
+// Every stage against the reference, over shapes, masks, layouts, dtypes and transports.
 #include <cmath>
 #include <limits>
 #include <set>
@@ -12,7 +12,7 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(All, StageTest, every_stage(), stage_name);
 
-TEST_P(StageTest, equals_the_naive_attention_on_random_problems) {
+TEST_P(StageTest, equals_the_reference_on_random_problems) {
   RandomRuns runs(GetParam() + 1);
   for (int round = 0; round < repetitions(800); ++round) {
     const Shape shape = runs.shape();
@@ -23,7 +23,7 @@ TEST_P(StageTest, equals_the_naive_attention_on_random_problems) {
   }
 }
 
-TEST_P(StageTest, equals_the_naive_attention_for_uneven_chunks_and_relabelled_ranks) {
+TEST_P(StageTest, equals_the_reference_for_uneven_chunks_and_relabelled_ranks) {
   RandomRuns runs(GetParam() + 100);
   for (int round = 0; round < repetitions(200); ++round) {
     const Shape shape = runs.shape();
@@ -43,7 +43,7 @@ TEST_P(StageTest, equals_the_naive_attention_for_uneven_chunks_and_relabelled_ra
   }
 }
 
-TEST_P(StageTest, equals_the_naive_attention_under_bit_matrices) {
+TEST_P(StageTest, equals_the_reference_under_bit_matrices) {
   RandomRuns runs(GetParam() + 200);
   for (int round = 0; round < repetitions(100); ++round) {
     const Shape shape = runs.shape();

@@ -25,7 +25,7 @@ TEST(StreamedStages, are_all_that_run_so) {
 
 INSTANTIATE_TEST_SUITE_P(All, StreamedRingTest, ::testing::ValuesIn(kStreamedStages), name_of);
 
-TEST_P(StreamedRingTest, equals_the_naive_attention_in_any_order_of_the_streams) {
+TEST_P(StreamedRingTest, equals_the_reference_in_any_order_of_the_streams) {
   RandomRuns runs(1);
   for (int round = 0; round < repetitions(300); ++round) {
     const Shape shape = runs.shape();
@@ -40,7 +40,7 @@ TEST_P(StreamedRingTest, equals_the_naive_attention_in_any_order_of_the_streams)
   }
 }
 
-TEST_P(StreamedRingTest, equals_the_naive_attention_under_bit_matrices) {
+TEST_P(StreamedRingTest, equals_the_reference_under_bit_matrices) {
   RandomRuns runs(2);
   for (int round = 0; round < repetitions(30); ++round) {
     const Shape shape = runs.shape();

@@ -44,7 +44,7 @@ class StreamedRingTest : public ::testing::TestWithParam<StreamedStage> {
     RunOptions on_devices = options;  // for what is promised there
     on_devices.device = DeviceKind::cuda;
     return difference(GetParam().run(input, options).output,
-                      naive_attention(input, GetParam().stage().profile(problem, on_devices)));
+                      expected_of(input, GetParam().stage().profile(problem, on_devices)));
   }
   static RunOptions random_options(RandomRuns& runs) {
     RunOptions options = runs.options();

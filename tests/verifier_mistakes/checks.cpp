@@ -269,20 +269,6 @@ std::string oracles_agree() {
   return "";
 }
 
-std::string the_ring_of_two_loops_agrees() {
-  for (const Trial& trial : oracle_trials()) {
-    const ExactForward exact = exact_forward(trial.input());
-    for (const int ranks : {1, 3, 20}) {
-      const ForwardTolerance allowed =
-          forward_tolerance(trial.input(), exact, carried_profile(DType::f64, ranks));
-      const Report report =
-          compare_forward(ring_as_two_loops(trial.input(), ranks), exact, allowed);
-      if (!report.passed()) return report.summary();
-    }
-  }
-  return "";
-}
-
 std::string mistakes_are_found() {
   for (int i = 1; i <= static_cast<int>(Mistake::queries_in_f16); ++i) {
     const auto mistake = static_cast<Mistake>(i);
@@ -305,7 +291,6 @@ std::vector<SelfCheck> self_checks() {
           {"a failure is shrunk to the least that fails", failures_are_remembered},
           {"the bounds are not much wider than rounding", bounds_are_tight},
           {"the fast oracle agrees with the exact one", oracles_agree},
-          {"the ring as two loops agrees with the oracle", the_ring_of_two_loops_agrees},
           {"bounds are no narrower than the sums they are about", bounds_cover_every_sum},
           {"errors are those of their own head", errors_are_those_of_their_own_head},
           {"the oracle promises what it can keep", the_oracle_promises_what_it_can_keep},

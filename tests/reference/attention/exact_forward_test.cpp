@@ -182,24 +182,5 @@ TEST(ExactForward, reads_strided_views_like_dense_ones) {
   EXPECT_EQ(exact_forward(input).out.values(), dense.out.values());
 }
 
-TEST(RingAsTwoLoops, equals_the_exact_forward_within_the_error_of_both) {
-  double worst = 0;
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    const testing::RandomCase c = testing::random_case(seed, {.tokens = 17});
-    const ExactForward exact = exact_forward(c.input());
-    for (const int ranks : {1, 2, 3, 7, 20}) {
-      const ForwardTolerance tolerance =
-          forward_tolerance(c.input(), exact, carried_profile(DType::f64, ranks));
-      const Report report = compare_forward(ring_as_two_loops(c.input(), ranks), exact, tolerance);
-      ASSERT_TRUE(report.passed())
-          << "seed " << seed << ", " << ranks << " ranks: " << report.summary();
-      worst = std::max(worst, report.worst_ratio());
-    }
-  }
-  std::printf("  worst difference / bound %.3f\n", worst);
-  EXPECT_GT(worst, 1e-2);
-  EXPECT_THROW(ring_as_two_loops(testing::random_case(0).input(), 0), Error);
-}
-
 }  // namespace
 }  // namespace ringlab

@@ -6,7 +6,7 @@
 #include "reference/core/shards.h"
 #include "stages/common/device_list.h"
 #include "stages/common/stage.h"
-#include "tests/stages/naive.h"
+#include "tests/stages/expected.h"
 
 namespace ringlab::stages::testing {
 namespace {

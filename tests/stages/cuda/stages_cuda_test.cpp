@@ -25,7 +25,7 @@ class StageCudaTest : public StageTest {
 };
 INSTANTIATE_TEST_SUITE_P(All, StageCudaTest, every_device_stage(), stage_name);
 
-TEST_P(StageCudaTest, equals_the_naive_attention_on_random_problems) {
+TEST_P(StageCudaTest, equals_the_reference_on_random_problems) {
   RandomRuns runs(GetParam() + 1);
   for (int round = 0; round < 150; ++round) {
     const Shape shape = runs.shape();
@@ -36,7 +36,7 @@ TEST_P(StageCudaTest, equals_the_naive_attention_on_random_problems) {
   }
 }
 
-TEST_P(StageCudaTest, equals_the_naive_attention_under_bit_matrices) {
+TEST_P(StageCudaTest, equals_the_reference_under_bit_matrices) {
   RandomRuns runs(GetParam() + 200);
   for (int round = 0; round < 20; ++round) {
     const Shape shape = runs.shape();
@@ -46,7 +46,7 @@ TEST_P(StageCudaTest, equals_the_naive_attention_under_bit_matrices) {
   }
 }
 
-TEST_P(StageCudaTest, equals_the_naive_attention_with_any_slots_in_shapes_of_tensor_cores) {
+TEST_P(StageCudaTest, equals_the_reference_with_any_slots_in_shapes_of_tensor_cores) {
   RandomRuns runs(GetParam() + 400);
   for (int round = 0; round < 10; ++round) {
     Shape shape = runs.shape();
