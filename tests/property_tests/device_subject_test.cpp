@@ -39,7 +39,7 @@ bool has(const AttentionInput& input, const Kind& is_kind) {
 /// The stage with gradients; where an input has such a number, its results come out times `factor`.
 Subject changed_beside(const Kind& is_kind, double factor, bool says_so) {
   Subject subject = with_narrow_dtypes(find_subject("backward"));
-  subject.can.same_bits_beside_nan = !says_so;
+  subject.can.set(Ability::same_bits_beside_nan, !says_so);
   subject.run = [run = subject.run, is_kind, factor](const AttentionInput& input,
                                                      const RunOptions& options) {
     RunResult result = run(input, options);
@@ -83,7 +83,7 @@ TEST(BesideNan, other_low_bits_beside_a_number_are_found_whatever_is_said) {
 /// Weights are rounded to the dtype, and all come out `steps` steps of it too large before P V.
 Subject best_keys_off_1(double steps, bool says_so) {
   Subject subject = with_narrow_dtypes(naive_subject());
-  subject.can.powers_next_to_0_are_1 = !says_so;
+  subject.can.set(Ability::powers_next_to_0_are_1, !says_so);
   subject.profile = [](const Problem& problem, const RunOptions&) {
     NumericsProfile profile = carried_profile(problem.dtype, problem.shape.kv_tokens + 1);
     profile.u_probability = dtype_info(problem.dtype).unit_roundoff;

@@ -174,8 +174,8 @@ RunResult run_naive(const AttentionInput& input, Mistake mistake) {
 Subject naive_subject(Mistake mistake) {
   Capabilities can;
   can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  can.many_ranks = false;
-  can.counts_traffic = false;
+  can.drop({Ability::many_ranks});
+  can.drop({Ability::counts_traffic});
   return {.name = "naive",
           .title = "one online softmax per row",
           .can = std::move(can),

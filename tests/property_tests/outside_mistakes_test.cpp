@@ -24,7 +24,7 @@ using Hides = std::function<bool(const Problem& problem, std::int64_t i, std::in
 /// The naive loops, as somebody's from outside, that do not see what `hides` says.
 Subject blind(const Hides& hides) {
   Subject subject = naive_subject();
-  subject.can.foreign = true;
+  subject.can.add({Ability::foreign});
   const auto run = subject.run;
   subject.run = [=](const AttentionInput& input, const RunOptions& options) {
     AttentionInput seen = input;
@@ -93,7 +93,7 @@ Tensor<double> whole_channels(const TensorView<const double>& x, std::int64_t ve
 /// The naive loops on changed inputs.
 Subject given(const std::function<void(AttentionInput&, Tensor<double>&)>& change) {
   Subject subject = naive_subject();
-  subject.can.foreign = true;
+  subject.can.add({Ability::foreign});
   subject.run = [=, run = subject.run](const AttentionInput& input, const RunOptions& options) {
     AttentionInput seen = input;
     Tensor<double> kept;
@@ -165,7 +165,7 @@ TEST(OutsideMistakes, answers_that_change_by_themselves_are_said_to_and_get_no_n
 // Whatever law is running when a call goes wrong is broken, and means nothing.
 TEST(OutsideMistakes, a_law_that_is_broken_now_and_then_gives_no_name) {
   Subject subject = naive_subject();
-  subject.can.foreign = true;
+  subject.can.add({Ability::foreign});
   const auto run = subject.run;
   int calls = 0;
   subject.run = [&](const AttentionInput& input, const RunOptions& options) {
