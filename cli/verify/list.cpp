@@ -42,19 +42,6 @@ constexpr std::array<Word, 12> kWords = {{
     {"same-bits", "equal from run to run", Ability::deterministic},
 }};
 
-// Abilities with a key of their own in the JSON.
-constexpr std::array kInJson = {Ability::many_ranks,
-                                Ability::counts_traffic,
-                                Ability::masked_may_be_nan,
-                                Ability::ring_traffic,
-                                Ability::schedules,
-                                Ability::backward,
-                                Ability::skips_empty_blocks,
-                                Ability::threads,
-                                Ability::traces,
-                                Ability::lse,
-                                Ability::deterministic};
-
 constexpr std::array<std::string_view, 4> kKindsOfClaims = {"dtype", "mask", "scale", "modifiers"};
 
 std::vector<Column> columns() {
@@ -147,7 +134,12 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
                {"dtypes_on_devices", dtypes_on_devices(subject)},
                {"devices", device_names(can)},
                {"claims", verify::claimed_not_tried(can, {})}};
-  for (const Ability ability : kInJson) json[verify::ability_word(ability)] = can.has(ability);
+  using enum Ability;
+  for (const Ability ability :
+       {many_ranks, counts_traffic, masked_may_be_nan, ring_traffic, schedules, backward,
+        skips_empty_blocks, threads, traces, lse, deterministic}) {
+    json[verify::ability_word(ability)] = can.has(ability);
+  }
   return json;
 }
 

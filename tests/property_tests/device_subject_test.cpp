@@ -40,18 +40,15 @@ bool has(const AttentionInput& input, const Kind& is_kind) {
 Subject changed_beside(const Kind& is_kind, double factor, bool says_so) {
   Subject subject = with_narrow_dtypes(find_subject("backward"));
   subject.can.set(Ability::same_bits_beside_nan, !says_so);
-  subject.run = [run = subject.run, is_kind, factor](const AttentionInput& input,
-                                                     const RunOptions& options) {
-    RunResult result = run(input, options);
-    if (!has(input, is_kind)) return result;
-    std::vector<Tensor<double>*> tensors = {&result.output.out, &result.output.lse};
-    if (AttentionGradients* g = result.gradients ? &*result.gradients : nullptr) {
-      tensors.insert(tensors.end(), {&g->dq, &g->dk, &g->dv});
-    }
-    for (Tensor<double>* x : tensors) *x = scaled(*x, factor);
-    return result;
-  };
-  return subject;
+  return with_results(
+      subject, [is_kind, factor](RunResult& result, const auto& input, const auto&) {
+        if (!has(input, is_kind)) return;
+        std::vector<Tensor<double>*> tensors = {&result.output.out, &result.output.lse};
+        if (AttentionGradients* g = result.gradients ? &*result.gradients : nullptr) {
+          tensors.insert(tensors.end(), {&g->dq, &g->dk, &g->dv});
+        }
+        for (Tensor<double>* x : tensors) *x = scaled(*x, factor);
+      });
 }
 
 constexpr double kLowBits = 1 + 0x1p-26;

@@ -45,14 +45,8 @@ TEST(Verify, breaks_no_law_of_a_right_subject_however_little_it_promises) {
       [](NumericsProfile& p) { p.u_partial = p.u_lse = p.u_query = 0.9; },
       [](NumericsProfile& p) { p.exp_underflow = p.product_underflow = 0.9; }};
   for (const Weaken weaken : weaker) {
-    Subject subject = find_subject("optimized");
-    subject.profile = [&, profile = subject.profile](const Problem& problem,
-                                                     const RunOptions& options) {
-      NumericsProfile weak = profile(problem, options);
-      weaken(weak);
-      return weak;
-    };
-    expect_laws_kept(subject, {.cases_per_law = 4, .shrink = false}, 30);
+    expect_laws_kept(with_profile(find_subject("optimized"), weaken),
+                     {.cases_per_law = 4, .shrink = false}, 30);
   }
 }
 
@@ -307,12 +301,9 @@ TEST(VerifyInput, compares_gradients_where_there_is_a_dout_and_the_subject_gives
   ASSERT_EQ(verdict.report.tensors.size(), 5u);
   EXPECT_EQ(verdict.report.tensors[2].tensor, "dq");
   EXPECT_EQ(verdict.report.tensors[4].compared, 6 * 3);
-  Subject wrong = right;
-  wrong.run = [run = right.run](const AttentionInput& asked, const RunOptions& options) {
-    RunResult result = run(asked, options);
+  const Subject wrong = with_results(right, [](RunResult& result, const auto&, const auto&) {
     result.gradients->dv.values().back() += 1;
-    return result;
-  };
+  });
   const InputVerdict found = verify_input(wrong, input, trial.options, {});
   EXPECT_FALSE(found.report.passed());
   EXPECT_THAT(found.report.summary(), HasSubstr("dv(0, 0, 5, 2)"));

@@ -72,40 +72,39 @@ TEST(ForeignSubject, each_ability_that_is_missing_has_its_obstacle) {
     take_away(can);
     return obstacle(can, make_problem(fitted(std::move(c))));
   };
+  const auto without = [&](Ability ability, const Case& c) {
+    return missing([&](auto& can) { can.drop({ability}); }, c);
+  };
   const Case plain{.shape = {1, 2, 2, 4, 4, 8, 8}};
   Case c = plain;
   EXPECT_EQ(obstacle(Capabilities{}, make_problem(plain)), "");
   c.shape.kv_heads = 1;
-  EXPECT_THAT(missing([](auto& can) { can.drop({Ability::grouped_heads}); }, c),
-              HasSubstr("grouped"));
+  EXPECT_THAT(without(Ability::grouped_heads, c), HasSubstr("grouped"));
   c = plain;
   c.shape.kv_tokens = 5;
-  EXPECT_THAT(missing([](auto& can) { can.drop({Ability::rectangular}); }, c),
-              HasSubstr("as many"));
+  EXPECT_THAT(without(Ability::rectangular, c), HasSubstr("as many"));
   c.shape.kv_tokens = 3;
   c.mask = "causal";
-  EXPECT_THAT(missing([](auto& can) { can.drop({Ability::empty_rows}); }, c),
-              HasSubstr("see no key"));
+  EXPECT_THAT(without(Ability::empty_rows, c), HasSubstr("see no key"));
   EXPECT_THAT(missing([](auto& can) { can.masks.template of<CausalMask>() = false; }, c),
               HasSubstr("no causal"));
   c = plain;
   c.shape.v_dim = 7;
-  EXPECT_THAT(missing([](auto& can) { can.drop({Ability::other_v_dim}); }, c),
-              HasSubstr("as wide"));
+  EXPECT_THAT(without(Ability::other_v_dim, c), HasSubstr("as wide"));
   EXPECT_THAT(missing([](auto& can) { can.head_dim_multiple = 8; }, c), HasSubstr("dimensions"));
   EXPECT_THAT(missing([](auto& can) { can.max_head_dim = 7; }, plain), HasSubstr("dimensions"));
   c = plain;
   c.shape.q_tokens = 0;
-  EXPECT_THAT(missing([](auto& can) { can.drop({Ability::no_tokens}); }, c), HasSubstr("empty"));
+  EXPECT_THAT(without(Ability::no_tokens, c), HasSubstr("empty"));
   c = plain;
   c.scale = ScaleKind::unit;
-  EXPECT_THAT(missing([](auto& can) { can.drop({Ability::any_scale}); }, c), HasSubstr("scale"));
+  EXPECT_THAT(without(Ability::any_scale, c), HasSubstr("scale"));
   c = plain;
   c.mask = "causal+window:2,0";
   EXPECT_THAT(missing([](auto& can) { can.masks.intersections = false; }, c),
               HasSubstr("intersection"));
   c.mask = "bits:1";
-  EXPECT_THAT(missing([](auto& can) { can.drop({Ability::bit_masks}); }, c), HasSubstr("bits"));
+  EXPECT_THAT(without(Ability::bit_masks, c), HasSubstr("bits"));
 }
 
 TEST(ForeignSubject, each_modifier_that_is_missing_has_its_obstacle) {
