@@ -1,10 +1,12 @@
 // Options that a subject honours, and the first obstacle that a problem has for it.
+#include "property_tests/abilities.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "property_tests/case.h"
-#include "property_tests/subject.h"
 
 namespace ringlab::verify {
 namespace {
@@ -22,7 +24,7 @@ std::string first_of(std::initializer_list<Obstacle> obstacles) {
 }
 
 std::string mask_obstacle(const Capabilities& can, const Mask& mask) {
-  if (!can.bit_masks && mask.has_bits()) return "takes no mask of bits";
+  if (!can.has(Ability::bit_masks) && mask.has_bits()) return "takes no mask of bits";
   std::size_t first = can.masks.kinds.size();
   for (const MaskTerm& term : mask.terms()) {
     if (!can.masks.takes(term)) first = std::min(first, term.index());
@@ -49,119 +51,82 @@ std::string shape_obstacle(const Capabilities& can, const Shape& s) {
     return channels <= can.max_head_dim && channels % can.head_dim_multiple == 0;
   };
   return first_of({
-      {!can.grouped_heads && s.q_heads != s.kv_heads, "takes no grouped heads"},
-      {!can.rectangular && s.q_tokens != s.kv_tokens, "takes as many queries as keys only"},
-      {!can.other_v_dim && s.v_dim != s.head_dim, "takes values as wide as keys only"},
-      {!can.no_tokens && (s.batch == 0 || s.q_tokens == 0 || s.kv_tokens == 0),
+      {!can.has(Ability::grouped_heads) && s.q_heads != s.kv_heads, "takes no grouped heads"},
+      {!can.has(Ability::rectangular) && s.q_tokens != s.kv_tokens,
+       "takes as many queries as keys only"},
+      {!can.has(Ability::other_v_dim) && s.v_dim != s.head_dim,
+       "takes values as wide as keys only"},
+      {!can.has(Ability::no_tokens) && (s.batch == 0 || s.q_tokens == 0 || s.kv_tokens == 0),
        "takes no empty tensors"},
       {!fits(s.head_dim) || !fits(s.v_dim), "takes other head dimensions only"},
   });
 }
 
-bool is_modifier(Feature feature) {
-  return feature == Feature::softcap || feature == Feature::alibi || feature == Feature::sinks ||
-         feature == Feature::dropout;
-}
+// In the order of their enumerators.
+constexpr const char* kWords =
+    "many_ranks counts_traffic masked_may_be_nan cpu messages tiles bit_masks deterministic "
+    "deterministic_gradients sums_keys_in_order same_bits_per_row divides_last "
+    "powers_next_to_0_are_1 same_bits_beside_nan lse grouped_heads rectangular other_v_dim "
+    "no_tokens empty_rows any_scale strided_inputs backward schedules queries_travel ring_traffic "
+    "prefetches skips_empty_blocks threads traces cuda graphs gradient_order foreign few_shapes";
 
-/// The words for a subject that honours the feature: "has gradients".
-std::string_view deed(Feature feature) {
+struct Honour {
+  bool given;
+  std::string_view deed;
+};
+Honour honour(const Capabilities& can, Feature feature) {
+  using enum Ability;
+  constexpr std::string_view kKnows = "knows this modifier";
+  constexpr std::string_view kOnDevices = "takes it on devices: the subject optimized";
   switch (feature) {
+    case Feature::none:
+      return {true, "runs"};
     case Feature::gradients:
-      return "has gradients";
+      return {can.has(backward), "has gradients"};
     case Feature::schedules:
-    case Feature::checksums:
-      return "executes schedules";
+      return {can.has(schedules) || schedule_traits(can.schedule).has_nodes, "executes schedules"};
     case Feature::wires:
-      return "compresses what it sends";
+      return {can.has(schedules), "compresses what it sends"};
+    case Feature::checksums:
+      return {can.has(schedules) && can.has(messages), "executes schedules"};
     case Feature::slots:
-      return "has slots";
+      return {can.has(schedules) || can.has(prefetches), "has slots"};
     case Feature::messages:
-      return "sends messages";
+      return {can.has(messages), "sends messages"};
     case Feature::threads:
-      return "shares out its work";
+      return {can.has(threads), "shares out its work"};
     case Feature::tiles:
-      return "cuts its work into tiles";
+      return {can.has(tiles), "cuts its work into tiles"};
     case Feature::traces:
-      return "records events";
+      return {can.has(traces), "records events"};
     case Feature::softcap:
+      return {can.modifiers.knows(ModifierKind::softcap), kKnows};
     case Feature::alibi:
+      return {can.modifiers.knows(ModifierKind::alibi), kKnows};
     case Feature::sinks:
+      return {can.modifiers.knows(ModifierKind::sinks), kKnows};
     case Feature::dropout:
-      return "knows this modifier";
+      return {can.modifiers.knows(ModifierKind::dropout), kKnows};
     case Feature::graphs:
     case Feature::free_multiprocessors:
+      return {can.has(graphs), kOnDevices};
     case Feature::gradient_order:
-      return "takes it on devices: the subject optimized";
-    case Feature::none:
-      return "runs";
+      return {can.has(gradient_order), kOnDevices};
   }
-  return "";
+  return {};
 }
 
 }  // namespace
 
-bool honours(const Capabilities& can, Feature feature) {
-  switch (feature) {
-    case Feature::none:
-      return true;
-    case Feature::gradients:
-      return can.backward;
-    case Feature::schedules:
-      return can.schedules || schedule_traits(can.schedule).has_nodes;
-    case Feature::wires:
-      return can.schedules;
-    case Feature::checksums:
-      return can.schedules && can.messages;
-    case Feature::slots:
-      return can.schedules || can.prefetches;
-    case Feature::messages:
-      return can.messages;
-    case Feature::threads:
-      return can.threads;
-    case Feature::tiles:
-      return can.tiles;
-    case Feature::traces:
-      return can.traces;
-    case Feature::softcap:
-      return can.modifiers.knows(ModifierKind::softcap);
-    case Feature::alibi:
-      return can.modifiers.knows(ModifierKind::alibi);
-    case Feature::sinks:
-      return can.modifiers.knows(ModifierKind::sinks);
-    case Feature::dropout:
-      return can.modifiers.knows(ModifierKind::dropout);
-    case Feature::graphs:
-    case Feature::free_multiprocessors:
-      return can.graphs;
-    case Feature::gradient_order:
-      return can.gradient_order;
-  }
-  return false;
+std::string ability_word(Ability ability) {
+  std::istringstream words(kWords);
+  std::string word;
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(ability); ++i) words >> word;
+  return word;
 }
 
-Capabilities Subject::can_at(const Place& place) const {
-  Capabilities abilities = can_on(place.device);
-  if (place.transport == TransportKind::nccl) abilities.traces = false;
-  return abilities;
-}
-
-bool Subject::runs_on(TransportKind carrier) const {
-  return std::ranges::find(carriers, carrier) != carriers.end();
-}
-
-std::string why_without_effect(const Subject& subject, const RunOption& option,
-                               const Place& place) {
-  const Capabilities can = subject.can_at(place);
-  const bool is_the_carrier = place.is_job() && option.needs == Feature::messages;
-  if (is_the_carrier || honours(can, option.needs)) return "";
-  const bool is_for_cpu =
-      place.device == DeviceKind::cuda && subject.can.cpu && honours(subject.can, option.needs);
-  if (is_modifier(option.needs) && !can.modifiers.any()) {
-    return is_for_cpu ? "no score modifiers with --device cuda" : "a subject that modifies scores";
-  }
-  return is_for_cpu ? "to be left out with --device cuda"
-                    : fmt::format("a subject that {}", deed(option.needs));
-}
+bool honours(const Capabilities& can, Feature feature) { return honour(can, feature).given; }
+std::string_view deed(Feature feature) { return honour({}, feature).deed; }
 
 std::string obstacle(const Capabilities& can, const Problem& problem) {
   const auto& dtypes = can.dtypes;
@@ -174,10 +139,10 @@ std::string obstacle(const Capabilities& can, const Problem& problem) {
         mask_obstacle(can, problem.mask)}) {
     if (!found.empty()) return found;
   }
-  if (!can.any_scale && problem.scale != default_scale(problem.shape.head_dim)) {
+  if (!can.has(Ability::any_scale) && problem.scale != default_scale(problem.shape.head_dim)) {
     return "takes no scale but 1/sqrt(head_dim)";
   }
-  if (!can.empty_rows && has_an_empty_row(problem)) {
+  if (!can.has(Ability::empty_rows) && has_an_empty_row(problem)) {
     return "promises nothing for queries that see no key";
   }
   return "";

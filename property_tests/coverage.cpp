@@ -33,14 +33,15 @@ void require_values(std::vector<std::string>& classes, const Capabilities& can) 
   for (const DType dtype : can.dtypes) {
     classes.push_back("dtype " + std::string(dtype_info(dtype).name));
   }
-  require(classes, {{can.any_scale, "scale 1"}});
+  require(classes, {{can.has(Ability::any_scale), "scale 1"}});
 }
 
 void require_masks(std::vector<std::string>& classes, const Capabilities& can) {
   classes.emplace_back("mask full");
   for (const CaseTerm& term : blank_terms()) {
     const bool is_interval = std::visit([](const auto& known) { return known.kIsInterval; }, term);
-    const bool takes = can.masks.kinds[term.index()] && (is_interval || can.bit_masks);
+    const bool takes =
+        can.masks.kinds[term.index()] && (is_interval || can.has(Ability::bit_masks));
     if (takes) classes.push_back("mask " + std::string(word_of(term)));
   }
   // Causal and window masks have little in common, and random cases intersect them often enough.
@@ -49,21 +50,22 @@ void require_masks(std::vector<std::string>& classes, const Capabilities& can) {
 }
 
 void require_shapes(std::vector<std::string>& classes, const Capabilities& can) {
-  require(classes, {{can.grouped_heads, "grouped heads"},
-                    {can.rectangular, "rectangular"},
-                    {can.other_v_dim, "v_dim is not head_dim"},
-                    {can.no_tokens, "no tokens"},
-                    {can.empty_rows, "rows that see nothing"},
+  require(classes, {{can.has(Ability::grouped_heads), "grouped heads"},
+                    {can.has(Ability::rectangular), "rectangular"},
+                    {can.has(Ability::other_v_dim), "v_dim is not head_dim"},
+                    {can.has(Ability::no_tokens), "no tokens"},
+                    {can.has(Ability::empty_rows), "rows that see nothing"},
                     {can.max_head_dim >= 33, "wide heads"},
-                    {!can.foreign, "tile tails"},
-                    {!can.foreign, "tiles as kernels have them"}});
+                    {!can.has(Ability::foreign), "tile tails"},
+                    {!can.has(Ability::foreign), "tiles as kernels have them"}});
 }
 
 void require_ranks(std::vector<std::string>& classes, const Capabilities& can) {
-  if (!can.many_ranks) return;
-  const bool fetches_ahead = can.schedules || can.prefetches;
+  if (!can.has(Ability::many_ranks)) return;
+  const bool fetches_ahead = can.has(Ability::schedules) || can.has(Ability::prefetches);
   for (const ScheduleKind kind : kScheduleKinds) {
-    if (can.schedules) classes.push_back("schedule " + std::string(schedule_word(kind)));
+    if (can.has(Ability::schedules))
+      classes.push_back("schedule " + std::string(schedule_word(kind)));
   }
   require(classes, {{true, "layout contiguous"},
                     {true, "layout striped"},
@@ -74,7 +76,7 @@ void require_ranks(std::vector<std::string>& classes, const Capabilities& can) {
                     {true, "transport threads"},
                     {true, "transport simulated"},
                     {true, "rendezvous sends"},
-                    {can.ring_traffic, "backwards round the ring"},
+                    {can.has(Ability::ring_traffic), "backwards round the ring"},
                     {fetches_ahead, "slots 1"},
                     {fetches_ahead, "slots 2"},
                     {fetches_ahead, "slots 3"}});
@@ -84,7 +86,7 @@ void require_extras(std::vector<std::string>& classes, const Capabilities& can) 
   for (const ModifierKind kind : kModifierKinds) {
     if (can.modifiers.knows(kind)) classes.emplace_back(modifier_title(kind));
   }
-  require(classes, {{can.backward, kGradientsClass}});
+  require(classes, {{can.has(Ability::backward), kGradientsClass}});
 }
 
 std::vector<ClassShare> sorted_shares(const std::map<std::string, std::int64_t>& counts,
@@ -123,7 +125,7 @@ std::vector<std::string> required_classes(const Capabilities& can) {
 std::vector<std::string> all_classes() {
   Capabilities everything;
   everything.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  everything.backward = everything.schedules = everything.ring_traffic = true;
+  everything.add({Ability::backward, Ability::schedules, Ability::ring_traffic});
   everything.modifiers = kAllModifiers;
   return required_classes(everything);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "property_tests/endings.h"
 #include "reference/attention/exact.h"
 
 namespace ringlab::verify {
@@ -101,15 +102,15 @@ RunResult run_within(const Subject& raw, const AttentionInput& input, const RunO
   given.problem = as_read(raw.can, std::move(given.problem));
   const std::string reason = obstacle(raw.can, given.problem);
   if (!reason.empty()) throw Unsupported(reason);
-  if (input.dout && !raw.can.backward) throw Unsupported("gives no gradients");
-  if (!raw.can.strided_inputs) {
+  if (input.dout && !raw.can.has(Ability::backward)) throw Unsupported("gives no gradients");
+  if (!raw.can.has(Ability::strided_inputs)) {
     for (TensorView<const double>* view : {&given.q, &given.k, &given.v}) {
       make_dense(*view, copies);
     }
     if (given.dout) make_dense(*given.dout, copies);
   }
   RunResult result = raw.run(given, options);
-  if (!raw.can.lse) result.output.lse = lse_of(input);
+  if (!raw.can.has(Ability::lse)) result.output.lse = lse_of(input);
   return result;
 }
 
@@ -151,7 +152,7 @@ std::optional<Mask> plainer_mask(const Mask& mask) {
 }
 
 Problem as_read(const Capabilities& can, Problem problem) {
-  if (can.bit_masks || !problem.mask.has_bits()) return problem;
+  if (can.has(Ability::bit_masks) || !problem.mask.has_bits()) return problem;
   if (std::optional<Mask> plainer = plainer_mask(problem.mask)) problem.mask = std::move(*plainer);
   return problem;
 }
@@ -159,20 +160,20 @@ Problem as_read(const Capabilities& can, Problem problem) {
 Subject foreign_subject(Subject raw) {
   const auto given = std::make_shared<const Subject>(std::move(raw));
   Subject subject = *given;
-  subject.can.foreign = true;
+  subject.can.add({Ability::foreign});
   subject.run = [given](const AttentionInput& input, const RunOptions& options) {
     return run_within(*given, input, options);
   };
   subject.profile = [given](const Problem& problem, const RunOptions& options) {
     NumericsProfile profile = given->profile(problem, options);
-    if (!given->can.lse) profile.u_lse = std::max(profile.u_lse, 0x1p-24);
+    if (!given->can.has(Ability::lse)) profile.u_lse = std::max(profile.u_lse, 0x1p-24);
     return profile;
   };
   return subject;
 }
 
 bool is_tried_unannounced(const Subject& subject, const std::string& law_id) {
-  return subject.can.foreign &&
+  return subject.can.has(Ability::foreign) &&
          (law_id == "equals_reference" || law_id == "gradients_equal_reference" || law_id == "U");
 }
 

@@ -11,7 +11,7 @@ namespace ringlab::verify {
 
 /// A subject that can be verified, made from a raw one that can do less than ours. `raw.can` says
 /// what it can; `raw.run` is called with problems within that, and returns an empty lse where
-/// `raw.can.lse` is false. The result
+/// `raw.can.has(Ability::lse)` is false. The result
 ///  - throws Unsupported for anything else, so that run_law() discards the case,
 ///  - gives raw.run a plainer mask where the matrix of bits it does not take has one that allows
 ///    the same pairs,

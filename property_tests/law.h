@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "property_tests/case.h"
+#include "property_tests/endings.h"
 #include "property_tests/subject.h"
 
 namespace ringlab::verify {
@@ -40,7 +41,8 @@ struct Law {
   bool exact = false;     ///< bitwise, no tolerance
   /// Turns a random case into one this law can use (sets a mask, equal lengths, …).
   std::function<Case(Case)> shape_case = {};
-  /// Empty when the law applies to this subject, else the reason why not.
+  std::vector<Ability> needs = {};
+  /// Empty when the law applies to a subject that has what it needs, else the reason why not.
   std::function<std::string(const Subject&)> not_applicable = {};
   std::function<LawResult(const Subject&, const Case&)> check;
   /// True for a law that holds with score modifiers, too; else its cases have none (ALiBi moves
@@ -51,10 +53,13 @@ struct Law {
   std::function<Case(Case)> shape_simpler_case = {};
   /// The time of a case in cases of other laws: so many times fewer are tried, one at least.
   int cost = 1;
+
+  /// The first reason why the law does not apply to this subject; empty where it does.
+  std::string unmet(const Subject& subject) const;
 };
 
 const std::vector<Law>& all_laws();
-/// Further laws for foreign subjects (Capabilities::foreign), which are under all_laws(), too.
+/// Further laws for foreign subjects (Ability::foreign), which are under all_laws(), too.
 const std::vector<Law>& laws_about_others();
 const Law& find_law(const std::string& id);  ///< usage error otherwise
 

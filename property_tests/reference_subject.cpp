@@ -1,9 +1,10 @@
-#include "property_tests/reference_subject.h"
-
+// The exact reference as a subject.
 #include <chrono>
 #include <string>
 #include <utility>
 
+#include "property_tests/endings.h"
+#include "property_tests/subject_list.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 
@@ -47,10 +48,11 @@ RunResult run_exactly(const AttentionInput& input, const RunOptions& options) {
 }  // namespace
 
 Subject reference_subject() {
+  using enum Ability;
   Capabilities can;
   can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  can.many_ranks = can.counts_traffic = can.messages = can.tiles = false;
-  can.backward = can.threads = can.foreign = true;
+  can.drop({many_ranks, counts_traffic, messages, tiles});
+  can.add({backward, threads, foreign});
   can.modifiers = kAllModifiers;
   return {.name = "reference",
           .title = "the exact reference: float64, compensated, rounded once",

@@ -26,7 +26,7 @@ void check_rows(const std::vector<std::int64_t>& rows, std::int64_t q_tokens) {
 
 /// The subject, with Unsupported thrown for bit masks that it does not take.
 Subject within_abilities(Subject subject) {
-  if (subject.can.bit_masks || subject.can.foreign) return subject;
+  if (subject.can.has(Ability::bit_masks) || subject.can.has(Ability::foreign)) return subject;
   subject.run = [run = std::move(subject.run)](const AttentionInput& input,
                                                const RunOptions& options) {
     if (input.problem.mask.has_bits()) throw Unsupported("takes no mask of bits");
@@ -134,7 +134,7 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
   InputVerdict verdict;
   verdict.rows_checked = rows.empty() ? shape.q_tokens : static_cast<std::int64_t>(rows.size());
   AttentionInput asked = input;
-  if (!subject.can.backward) asked.dout = {};
+  if (!subject.can.has(Ability::backward)) asked.dout = {};
   try {
     verdict.run = run_checked(subject, asked, options);
   } catch (const Unsupported&) {

@@ -131,7 +131,8 @@ class Rounds {
       LawTurns* law = subject.next_law(options_.rounds);
       const bool is_busy =
           // Foreign code runs one case at a time: nobody promised that it may be entered twice.
-          law && (law->is_at_work || (subject.subject->can.foreign && subject.at_work > 0));
+          law &&
+          (law->is_at_work || (subject.subject->can.has(Ability::foreign) && subject.at_work > 0));
       if (!law || is_busy || (best && best->subject->share() <= subject.share())) continue;
       // The round that this turn belongs to.
       best = Turn{.subject = &subject,

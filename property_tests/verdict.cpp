@@ -9,7 +9,7 @@ std::vector<const Law*> laws_for(const Subject& subject, const VerifyOptions& op
   if (options.laws.empty()) {
     for (const Law& law : all_laws()) laws.push_back(&law);
     for (const Law& law : laws_about_others()) {
-      if (subject.can.foreign) laws.push_back(&law);
+      if (subject.can.has(Ability::foreign)) laws.push_back(&law);
     }
   }
   for (const std::string& id : options.laws) laws.push_back(&find_law(id));

@@ -10,6 +10,7 @@
 
 #include "property_tests/envelope/envelope.h"
 #include "property_tests/law.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/report.h"
 
 namespace ringlab::verify {

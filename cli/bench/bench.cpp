@@ -16,7 +16,7 @@
 #include "cli/line/text_table.h"
 #include "cli/report/totals.h"
 #include "property_tests/case.h"
-#include "property_tests/subject.h"
+#include "property_tests/subject_list.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 

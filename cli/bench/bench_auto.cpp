@@ -13,7 +13,7 @@
 #include "cli/model/model_options.h"
 #include "cli/report/human.h"
 #include "property_tests/case.h"
-#include "property_tests/subject.h"
+#include "property_tests/subject_list.h"
 #include "reference/model/machine_file.h"
 #include "reference/model/planner.h"
 

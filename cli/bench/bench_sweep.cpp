@@ -16,7 +16,7 @@
 #include "cli/report/totals.h"
 #include "property_tests/case.h"
 #include "property_tests/sampled_check.h"
-#include "property_tests/subject.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
 

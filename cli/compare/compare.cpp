@@ -22,7 +22,6 @@
 #include "cli/report/totals.h"
 #include "cli/run/run_check.h"
 #include "optimized/ring/closed_forms.h"
-#include "property_tests/subject.h"
 #include "reference/attention/exact.h"
 #include "reference/model/job.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "property_tests/engine_subject.h"
+#include "property_tests/subject_list.h"
 #include "stages/common/run_ranks.h"
 
 namespace ringlab::cli {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "property_tests/subject_list.h"
 #include "reference/core/problem.h"
 #include "reference/core/run.h"
 

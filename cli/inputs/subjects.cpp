@@ -11,11 +11,14 @@
 #include "cli/inputs/run_options.h"
 #include "property_tests/plugins/plugin_subject.h"
 #include "property_tests/stage_libraries/stage_subject.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/error.h"
 #include "stages/common/device_list.h"
 
 namespace ringlab::cli {
 namespace {
+
+using verify::Ability;
 
 constexpr double kPluginSeconds = 10;
 
@@ -25,7 +28,7 @@ struct NoEffect {
 std::optional<NoEffect> first_refusal(const Arguments& arguments, const verify::Subject& subject,
                                       const verify::Place& place,
                                       const std::vector<OptionGroup>& groups) {
-  if (place.device == DeviceKind::cuda && !subject.can.cuda) {
+  if (place.device == DeviceKind::cuda && !subject.can.has(Ability::cuda)) {
     return NoEffect{"--device", "a subject that runs on devices", subject.name};
   }
   for (const RunOption& option : run_options()) {
@@ -66,13 +69,13 @@ bool is_about_ranks(const RunOption& option) {
 
 // Chunks are passed on to a neighbour: --direction says to which.
 bool goes_round(const verify::Subject& subject, const RunOptions& options) {
-  if (!subject.can.schedules) return subject.can.ring_traffic;
+  if (!subject.can.has(Ability::schedules)) return subject.can.has(Ability::ring_traffic);
   return !schedule_traits(options.schedule).from_owners;
 }
 
 bool has_effect_on(const verify::Subject& subject, const verify::Place& place,
                    const RunOption& option, const RunOptions& options) {
-  if (is_about_ranks(option) && !subject.can_at(place).many_ranks) return false;
+  if (is_about_ranks(option) && !subject.can_at(place).has(Ability::many_ranks)) return false;
   if (option.word == "direction" && !goes_round(subject, options)) return false;
   return verify::why_without_effect(subject, option, place).empty();
 }
@@ -106,8 +109,9 @@ std::vector<verify::Subject> subjects_named(Arguments& arguments) {
 std::vector<std::string> notes_on(const std::vector<verify::Subject>& subjects) {
   std::vector<std::string> notes;
   for (const verify::Subject& subject : subjects) {
-    if (!subject.can.lse) notes.push_back(subject.name + " gives no lse: it is not checked");
-    if (!subject.can.deterministic && subject.can.foreign) {
+    if (!subject.can.has(Ability::lse))
+      notes.push_back(subject.name + " gives no lse: it is not checked");
+    if (!subject.can.has(Ability::deterministic) && subject.can.has(Ability::foreign)) {
       notes.push_back(subject.name + " promises no bits: laws about bits are skipped");
     }
   }
@@ -167,31 +171,32 @@ void refuse_problem(const verify::Subject& subject, const std::string& reason) {
 
 void check_subject_takes(const verify::Subject& subject, const Problem& problem,
                          const RunOptions& options, Pass last_pass) {
-  if (!subject.can.schedules && options.schedule != subject.can.schedule) {
+  if (!subject.can.has(Ability::schedules) && options.schedule != subject.can.schedule) {
     throw_usage_error({"--schedule",
                        fmt::format("{}, the one that {} has",
                                    schedule_name({.kind = subject.can.schedule}), subject.name),
                        schedule_name(schedule_spec(options)), "optimized executes all of them."});
   }
   check_dtype(subject, problem.dtype, options.device);
-  if (options.ranks > 1 && !subject.can.many_ranks) {
+  if (options.ranks > 1 && !subject.can.has(Ability::many_ranks)) {
     throw_usage_error({"--ranks", fmt::format("1, as {} runs on one rank", subject.name),
                        fmt::format("{}", options.ranks), ""});
   }
-  const std::string reason = subject.can.foreign ? verify::obstacle(subject.can, problem) : "";
+  const std::string reason =
+      subject.can.has(Ability::foreign) ? verify::obstacle(subject.can, problem) : "";
   if (!reason.empty()) refuse_problem(subject, reason);
-  if (options.device == DeviceKind::cuda && subject.check_on_devices) {
-    subject.check_on_devices(problem, options, last_pass);
+  if (options.device == DeviceKind::cuda && subject.on_devices) {
+    subject.on_devices->check(problem, options, last_pass);
   }
 }
 
 void require_device_of(const verify::Subject& subject, DeviceKind device) {
-  if (device == DeviceKind::cpu && !subject.can.cpu) {
+  if (device == DeviceKind::cpu && !subject.can.has(Ability::cpu)) {
     throw_usage_error({"--device", fmt::format("cuda: {} runs on devices only", subject.name),
                        "cpu", "`ringlab list` shows what each subject can."});
   }
   stages::require_device(device);
-  if (subject.require) subject.require();
+  if (subject.on_devices) subject.on_devices->require();
 }
 
 verify::Subject as_asked(const verify::Subject& given, const RunOptions& options) {
@@ -212,9 +217,9 @@ void describe_effects(const std::vector<verify::Subject>& subjects, const verify
 void describe_run(const verify::Subject& subject, const verify::Place& place,
                   const Problem& problem, const RunOptions& options, Json& configuration) {
   describe_effects({subject}, place, options, configuration);
-  const bool tells = options.device == DeviceKind::cuda && subject.describe_on_devices;
+  const bool tells = options.device == DeviceKind::cuda && subject.on_devices;
   if (!tells || place.is_job()) return;
-  for (const auto& [name, value] : subject.describe_on_devices(problem, options)) {
+  for (const auto& [name, value] : subject.on_devices->describe(problem, options)) {
     configuration[name] = value;
   }
 }

@@ -16,7 +16,7 @@
 #include "cli/machine/machine_json.h"
 #include "optimized/transport/run_network.h"
 #include "property_tests/case.h"
-#include "property_tests/engine_subject.h"
+#include "property_tests/subject_list.h"
 #include "reference/model/machine.h"
 #include "reference/model/work.h"
 

@@ -133,7 +133,8 @@ Json certified_subject(const SubjectResult& subject, bool all_laws) {
     return std::find(kRepeatingLaws.begin(), kRepeatingLaws.end(), law.id) != kRepeatingLaws.end();
   });
   const verify::Capabilities& can = subject.subject.can;
-  json["determinism"]["promised"] = can.deterministic && can.deterministic_gradients;
+  json["determinism"]["promised"] =
+      can.has(verify::Ability::deterministic) && can.has(verify::Ability::deterministic_gradients);
   json["coverage"] = coverage_record(subject.coverage);
   json["gaps"] = subject.gaps;
   json["warnings"] = subject.insight.warnings;

@@ -111,12 +111,12 @@ std::string pass_sentence(const SubjectResult& subject, std::int64_t total_laws)
       fmt::format("{} of {} laws held in {} cases, every number inside its a-priori bound",
                   subject.laws_held(), total_laws, human_count(cases));
   const verify::Capabilities& can = subject.subject.can;
-  if (!can.deterministic) {
+  if (!can.has(verify::Ability::deterministic)) {
     text += "; its bits differ from run to run";
-  } else if (!can.deterministic_gradients) {
+  } else if (!can.has(verify::Ability::deterministic_gradients)) {
     text += "; the bits of its gradients differ from run to run";
   }
-  if (!can.lse) text += "; it gives no lse";
+  if (!can.has(verify::Ability::lse)) text += "; it gives no lse";
   const std::size_t warnings = subject.insight.warnings.size();
   if (warnings > 0) text += fmt::format("; {} warning{}", warnings, warnings == 1 ? "" : "s");
   return text;
@@ -139,7 +139,8 @@ Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws) {
     verdict.sentence = "what was tried held, but too few cases were: " + missing.front();
   } else {
     const verify::Capabilities& can = subject.subject.can;
-    const bool same_bits = can.deterministic && can.deterministic_gradients;
+    const bool same_bits = can.has(verify::Ability::deterministic) &&
+                           can.has(verify::Ability::deterministic_gradients);
     verdict.word = same_bits ? Word::pass : Word::pass_statistical;
     verdict.sentence = pass_sentence(subject, total_laws);
   }

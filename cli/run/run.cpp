@@ -59,7 +59,7 @@ void print_costs(const RunPlan& plan, const RunResult& result, Json& document, O
   if (plan.subject.costs && !plan.backward) {
     report_stated_costs(plan.subject, account, document, output);
   }
-  if (!plan.subject.can.schedules) return;
+  if (!plan.subject.can.has(verify::Ability::schedules)) return;
   report_costs(account, document, output);
   report_memory(account, document, output);
 }
@@ -80,7 +80,8 @@ RunResult run_plan(const RunPlan& plan, verify::GradientIdentities* identities) 
   try {
     return plan.subject.run(input, plan.options);
   } catch (const verify::Unsupported& reason) {
-    if (!plan.subject.can.foreign) refuse_on_this_machine(plan.subject, reason.what());
+    if (!plan.subject.can.has(verify::Ability::foreign))
+      refuse_on_this_machine(plan.subject, reason.what());
     refuse_problem(plan.subject, reason.what());
   }
 }

@@ -27,7 +27,7 @@ OptionSpec auto_option() {
 }
 
 void choose_way(Arguments& arguments, RunPlan& plan) {
-  if (!plan.subject.can.schedules) return;
+  if (!plan.subject.can.has(verify::Ability::schedules)) return;
   const auto name = arguments.take_text("auto");
   if (!name) return;
   refuse_beside_auto(arguments);

@@ -12,6 +12,7 @@
 #include "optimized/cpu/vectors.h"
 #include "optimized/ring/device_engine.h"
 #include "property_tests/sampled_check.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -58,10 +59,11 @@ RunOptions take_options(Arguments& arguments, const RunPlan& plan, const JobSess
   if (session != nullptr) {
     return take_options_of_job(arguments, plan.place.transport, session->ranks());
   }
-  return take_run_options(arguments, {.schedule = plan.subject.can.schedule,
-                                      .tile_queries = plan.subject.tile_queries,
-                                      .tile_keys = plan.subject.tile_keys,
-                                      .many_threads = plan.subject.can.threads});
+  return take_run_options(arguments,
+                          {.schedule = plan.subject.can.schedule,
+                           .tile_queries = plan.subject.tile_queries,
+                           .tile_keys = plan.subject.tile_keys,
+                           .many_threads = plan.subject.can.has(verify::Ability::threads)});
 }
 
 // Takes --trace. Rank 0 alone writes the file, and checks its path where it runs.
@@ -108,7 +110,7 @@ void check_problem_of(const RunPlan& plan) {
     if (plan.input.loaded.by_rows) check_run_fits_memory(plan.account(), check_bytes(plan));
   } else if (plan.place.transport == TransportKind::nccl) {
     ring::require_nccl();
-    if (plan.subject.require) plan.subject.require();
+    if (plan.subject.on_devices) plan.subject.on_devices->require();
   }
 }
 

@@ -42,10 +42,10 @@ void note_input(const report::VerifyRun& run, Unchecked& unchecked) {
           subject.subject.name + ", other rows of the input",
           fmt::format("{} of {} were compared (--rows)", subject.on_input.rows_checked, rows));
     }
-    if (!subject.subject.can.lse) {
+    if (!subject.subject.can.has(verify::Ability::lse)) {
       unchecked.emplace_back(subject.subject.name + ", the lse", "it gives none");
     }
-    if (!subject.subject.can.backward) {
+    if (!subject.subject.can.has(verify::Ability::backward)) {
       unchecked.emplace_back(subject.subject.name + ", gradients", "it gives none");
     }
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "cli/inputs/subjects.h"
@@ -11,33 +12,34 @@
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
 #include "property_tests/envelope/envelope.h"
-#include "property_tests/reference_subject.h"
-#include "property_tests/subject.h"
+#include "property_tests/subject_list.h"
 
 namespace ringlab::cli {
 namespace {
 
-// A column of the table: a word, what it means, and the member that says so; none for modifiers,
+using verify::Ability;
+
+// A column of the table: a word, its meaning, and the ability that it tells of; none for modifiers,
 // of which a subject may know some.
 struct Word {
   const char* word;
   const char* meaning;
-  bool verify::Capabilities::*has = nullptr;
+  std::optional<Ability> ability = {};
 };
 
 constexpr std::array<Word, 12> kWords = {{
-    {"ranks", "runs on several ranks", &verify::Capabilities::many_ranks},
-    {"ring", "K/V travel neighbour to neighbour", &verify::Capabilities::ring_traffic},
-    {"skips", "masked-out blocks are not computed", &verify::Capabilities::skips_empty_blocks},
-    {"slots", "--slots: places for chunks beside its own", &verify::Capabilities::prefetches},
-    {"threads", "--threads: several of each rank", &verify::Capabilities::threads},
-    {"schedules", "--schedule, --wire, --integrity", &verify::Capabilities::schedules},
-    {"backward", "--backward: gradients of q, k and v", &verify::Capabilities::backward},
+    {"ranks", "runs on several ranks", Ability::many_ranks},
+    {"ring", "K/V travel neighbour to neighbour", Ability::ring_traffic},
+    {"skips", "masked-out blocks are not computed", Ability::skips_empty_blocks},
+    {"slots", "--slots: places for chunks beside its own", Ability::prefetches},
+    {"threads", "--threads: several of each rank", Ability::threads},
+    {"schedules", "--schedule, --wire, --integrity", Ability::schedules},
+    {"backward", "--backward: gradients of q, k and v", Ability::backward},
     {"modifiers", "--softcap, --alibi, --sinks, --dropout, or those of them"},
-    {"trace", "--trace: what each rank did when", &verify::Capabilities::traces},
-    {"cuda", "--device cuda, in builds that have it", &verify::Capabilities::cuda},
-    {"counts", "bytes and memory are measured", &verify::Capabilities::counts_traffic},
-    {"same-bits", "equal from run to run", &verify::Capabilities::deterministic},
+    {"trace", "--trace: what each rank did when", Ability::traces},
+    {"cuda", "--device cuda, in builds that have it", Ability::cuda},
+    {"counts", "bytes and memory are measured", Ability::counts_traffic},
+    {"same-bits", "equal from run to run", Ability::deterministic},
 }};
 
 constexpr std::array<std::string_view, 4> kKindsOfClaims = {"dtype", "mask", "scale", "modifiers"};
@@ -51,7 +53,7 @@ std::vector<Column> columns() {
 
 // Capabilities to show: subjects that execute schedules have slots, too.
 verify::Capabilities with_slots(verify::Capabilities can) {
-  can.prefetches = can.prefetches || can.schedules;
+  can.set(Ability::prefetches, verify::honours(can, Feature::slots));
   return can;
 }
 
@@ -64,9 +66,8 @@ std::vector<std::string> modifier_names(const verify::ModifierAbilities& can) {
 }
 
 std::string cell(const Word& word, const verify::Capabilities& can) {
-  const bool is_modifiers = word.has == nullptr;
-  if (!(is_modifiers ? can.modifiers.any() : can.*word.has)) return "-";
-  if (!is_modifiers || can.modifiers == verify::kAllModifiers) return word.word;
+  if (!(word.ability ? can.has(*word.ability) : can.modifiers.any())) return "-";
+  if (word.ability || can.modifiers == verify::kAllModifiers) return word.word;
   return fmt::format("{}", fmt::join(modifier_names(can.modifiers), " "));
 }
 
@@ -108,7 +109,7 @@ std::string claims_text(const verify::Subject& subject) {
 // The dtypes of kernels on devices, in builds that have them.
 std::vector<std::string> dtypes_on_devices(const verify::Subject& subject) {
   std::vector<std::string> names;
-  if (!subject.can.cuda) return names;
+  if (!subject.can.has(Ability::cuda)) return names;
   for (const DType dtype : subject.can_on(DeviceKind::cuda).dtypes) {
     names.emplace_back(dtype_info(dtype).name);
   }
@@ -117,33 +118,29 @@ std::vector<std::string> dtypes_on_devices(const verify::Subject& subject) {
 
 Json device_names(const verify::Capabilities& can) {
   Json names = Json::array();
-  if (can.cpu) names.push_back("cpu");
-  if (can.cuda) names.push_back("cuda");
+  if (can.has(Ability::cpu)) names.push_back("cpu");
+  if (can.has(Ability::cuda)) names.push_back("cuda");
   return names;
 }
 
 Json subject_json(const verify::Subject& subject, const std::vector<std::string>& dtypes) {
   const verify::Capabilities& can = subject.can;
-  return {{"name", subject.name},
-          {"title", subject.title},
-          {"dtypes", dtypes},
-          {"many_ranks", can.many_ranks},
-          {"counts_traffic", can.counts_traffic},
-          {"masked_may_be_nan", can.masked_may_be_nan},
-          {"ring_traffic", can.ring_traffic},
-          {"skips_empty_blocks", can.skips_empty_blocks},
-          {"threads", can.threads},
-          {"slots", can.prefetches || can.schedules},
-          {"schedules", can.schedules},
-          {"backward", can.backward},
-          {"modifiers", can.modifiers.any()},
-          {"modifier_kinds", modifier_names(can.modifiers)},
-          {"traces", can.traces},
-          {"dtypes_on_devices", dtypes_on_devices(subject)},
-          {"devices", device_names(can)},
-          {"lse", can.lse},
-          {"deterministic", can.deterministic},
-          {"claims", verify::claimed_not_tried(can, {})}};
+  Json json = {{"name", subject.name},
+               {"title", subject.title},
+               {"dtypes", dtypes},
+               {"slots", verify::honours(can, Feature::slots)},
+               {"modifiers", can.modifiers.any()},
+               {"modifier_kinds", modifier_names(can.modifiers)},
+               {"dtypes_on_devices", dtypes_on_devices(subject)},
+               {"devices", device_names(can)},
+               {"claims", verify::claimed_not_tried(can, {})}};
+  using enum Ability;
+  for (const Ability ability :
+       {many_ranks, counts_traffic, masked_may_be_nan, ring_traffic, schedules, backward,
+        skips_empty_blocks, threads, traces, lse, deterministic}) {
+    json[verify::ability_word(ability)] = can.has(ability);
+  }
+  return json;
 }
 
 std::vector<verify::Subject> subjects_to_list(Arguments& arguments) {
@@ -167,7 +164,7 @@ int list(Arguments& arguments) {
     for (const DType dtype : subject.can.dtypes) dtypes.emplace_back(dtype_info(dtype).name);
     abilities.add(row(subject.name, with_slots(subject.can), dtypes));
     ideas.add({subject.name, subject.title});
-    if (subject.can.foreign) claims += claims_text(subject);
+    if (subject.can.has(Ability::foreign)) claims += claims_text(subject);
     subjects.push_back(subject_json(subject, dtypes));
   }
   output.print("{}\n{}\n{}{}", ideas.text(), abilities.text(), legend(), claims);

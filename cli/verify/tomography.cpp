@@ -62,7 +62,7 @@ int run_tomography(Arguments& arguments, Output& output) {
   for (const verify::Subject& given : subjects) {
     const verify::Subject subject = as_asked(given, options);
     RunOptions own = options;
-    if (!subject.can.many_ranks) own.ranks = 1;
+    if (!subject.can.has(verify::Ability::many_ranks)) own.ranks = 1;
     verify::Tomography tomography =
         verify::read_softmax(subject, {loaded.problem, own, loaded.tensors});
     right &= tomography.findings.empty();

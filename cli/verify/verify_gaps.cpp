@@ -80,7 +80,8 @@ std::vector<std::string> gaps_of(const VerifyPlan& plan, const SubjectResult& su
   if (plan.is_named && plan.is_given_problem && subject.refuses_input) {
     gaps.push_back("the problem that was given: it " + subject.input_skipped);
   }
-  if (plan.wants_gradients && plan.is_named && !subject.subject.can.backward) {
+  if (plan.wants_gradients && plan.is_named &&
+      !subject.subject.can.has(verify::Ability::backward)) {
     gaps.emplace_back("--backward: it gives no gradients");
   }
   add_late_answers(subject, gaps);

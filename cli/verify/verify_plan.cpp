@@ -45,11 +45,13 @@ void take_rounds(Arguments& arguments, VerifyPlan& plan) {
 
 void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments) {
   for (const verify::Subject& subject : subjects) {
-    if (subject.can.cuda || arguments.operands().empty()) continue;
+    if (subject.can.has(verify::Ability::cuda) || arguments.operands().empty()) continue;
     throw_usage_error({"--device", "subjects that run on devices", subject.name,
                        "`ringlab list` shows what each subject can."});
   }
-  std::erase_if(subjects, [](const verify::Subject& subject) { return !subject.can.cuda; });
+  std::erase_if(subjects, [](const verify::Subject& subject) {
+    return !subject.can.has(verify::Ability::cuda);
+  });
 }
 
 VerifyPlan take_plan(Arguments& arguments, bool quick) {

@@ -82,7 +82,7 @@ int replay_token(Arguments& arguments, Output& output) {
     require_device_of(subject, options.device);
     return as_asked(subject, options);
   });
-  const std::string printed = again.subject.printed ? again.subject.printed() : "";
+  const std::string printed = again.subject.printed();
   const auto content_of = [](const std::string& id) { return id.substr(id.find('@') + 1); };
   if (names_content(in_token) && content_of(again.subject.id) != content_of(in_token)) {
     output.print("note: another library than that of the token: {} then, {} now\n", in_token,

@@ -28,9 +28,10 @@ SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded
                        RunOptions options, const std::vector<std::int64_t>& rows) {
   SubjectResult result;
   // The implementations of others are compared on as many ranks as they know.
-  if (subject.can.foreign && !subject.can.many_ranks) options.ranks = 1;
+  if (subject.can.has(verify::Ability::foreign) && !subject.can.has(verify::Ability::many_ranks))
+    options.ranks = 1;
   result.subject = subject;
-  if (options.ranks > 1 && !subject.can.many_ranks) {
+  if (options.ranks > 1 && !subject.can.has(verify::Ability::many_ranks)) {
     result.input_skipped = "runs on one rank only";
     return result;
   }

@@ -46,7 +46,7 @@ Subject until_it_is_silent(Subject subject) {
 }
 
 LseCompared compared(const Subject& subject) {
-  return subject.can.lse ? LseCompared::yes : LseCompared::no;
+  return subject.can.has(Ability::lse) ? LseCompared::yes : LseCompared::no;
 }
 
 /// True when the hypothesis agrees with all evidence and foretells a number that is wrong. A
@@ -191,13 +191,14 @@ Diagnosis diagnose(const Subject& given, const Law& law, const Case& shrunk) {
     if (diagnosis.explains.empty() && repeats) note(found_by_running_again(subject, all));
     return diagnosis;
   }
-  if (subject.can.backward && explain_gradients(subject, looked_at, diagnosis)) return diagnosis;
+  if (subject.can.has(Ability::backward) && explain_gradients(subject, looked_at, diagnosis))
+    return diagnosis;
   if (changes_by_itself(subject, looked_at)) {
     diagnosis.findings.emplace_back(kNotRepeated);
     return diagnosis;
   }
   if (note({found_by_masked_nan(subject, cases)})) return diagnosis;
-  const bool is_sure = !subject.can.foreign || breaks_each_time(subject, law, shrunk);
+  const bool is_sure = !subject.can.has(Ability::foreign) || breaks_each_time(subject, law, shrunk);
   if ((is_sure && note(discovery_of(law, subject))) || note(found_by_laws(subject, cases))) {
     return diagnosis;
   }

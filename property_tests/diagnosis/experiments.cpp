@@ -53,7 +53,7 @@ bool depends_on_threads(const Subject& subject, const Evidence& evidence) {
 }
 
 bool depends_on_delays(const Subject& subject, const Evidence& evidence) {
-  if (!subject.can.many_ranks || evidence.source.ranks == 1) return false;
+  if (!subject.can.has(Ability::many_ranks) || evidence.source.ranks == 1) return false;
   return depends_on(subject, evidence, &RunOptions::delay_seed);
 }
 
@@ -108,7 +108,7 @@ Discovery discovery_of(const Law& law, const Subject& subject) {
 }
 
 Discovery found_by_running_again(const Subject& subject, const std::vector<Evidence>& wrong) {
-  if (subject.can.foreign) return {};  // neither order nor delays reach it
+  if (subject.can.has(Ability::foreign)) return {};  // neither order nor delays reach it
   const TimeLimit limit(kLongest);
   for (std::size_t at = 0; at < std::min(wrong.size(), kMostTried); ++at) {
     if (limit.is_over()) break;
@@ -135,7 +135,7 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
   for (const char* id :
        {"P39", "P38", "P57", "P67", "P68", "P72", "P70", "P70-gradients", "P65", "P65-gradients"}) {
     const Law& law = find_law(id);
-    if (law.not_applicable && !law.not_applicable(subject).empty()) continue;
+    if (!law.unmet(subject).empty()) continue;
     for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
       if (limit.is_over()) return {};
       Case c = cases[at];
@@ -149,7 +149,7 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
 }
 
 std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::vector<Case>& cases) {
-  if (!subject.can.masked_may_be_nan) return std::nullopt;
+  if (!subject.can.has(Ability::masked_may_be_nan)) return std::nullopt;
   const TimeLimit limit(kLongest);
   std::size_t tried = 0;
   for (const Case& c : cases) {
@@ -167,7 +167,7 @@ std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::ve
 // With unbuffered sends (MPI's rendezvous) a ring of sends before receives waits forever; buffered
 // ones hide that until messages grow.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases) {
-  if (!subject.can.many_ranks) return std::nullopt;
+  if (!subject.can.has(Ability::many_ranks)) return std::nullopt;
   const TimeLimit limit(kLongest);
   for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
     if (limit.is_over()) break;

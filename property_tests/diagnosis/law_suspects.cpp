@@ -51,7 +51,7 @@ std::optional<Suspect> suspect_of_law(const Law& law, const Subject& subject) {
   const auto found = std::ranges::find(rows, law.id, [](const Row& row) { return row.first; });
   if (found == rows.end()) return std::nullopt;
   const std::string& id = found->second.id;
-  if (subject.can.foreign && (id.starts_with("ring.") || id.starts_with("kernel."))) {
+  if (subject.can.has(Ability::foreign) && (id.starts_with("ring.") || id.starts_with("kernel."))) {
     return std::nullopt;
   }
   return found->second;

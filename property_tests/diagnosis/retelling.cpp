@@ -19,7 +19,7 @@ constexpr std::int64_t kMostKeys = 64;
 /// Runs the trial and tells what the ranks did, as the subject records it, or what it threw.
 void run_and_record(const Subject& subject, Trial trial, const std::optional<Tensor<double>>& dout,
                     Retelling& told) {
-  trial.options.trace = subject.can.traces;
+  trial.options.trace = subject.can.has(Ability::traces);
   AttentionInput input = trial.input();
   if (dout) input.dout = dout->view();
   told.ranks.clear();
@@ -34,7 +34,7 @@ void run_and_record(const Subject& subject, Trial trial, const std::optional<Ten
   }
   told.seen = first_event_mistake(record.ranks());
   const bool is_empty = std::ranges::all_of(told.ranks, [](const auto& r) { return r.empty(); });
-  const bool says_nothing = !told.failed.empty() || !subject.can.traces;
+  const bool says_nothing = !told.failed.empty() || !subject.can.has(Ability::traces);
   if (is_empty && says_nothing) told.ranks.clear();
 }
 
@@ -125,7 +125,7 @@ WrongRow tell_row(const Subject& subject, const Evidence& evidence, const Elemen
   }
   try {
     if (model.shape().kv_tokens <= kMostKeys) tell_weights(subject, model, row);
-    if (!subject.can.bit_masks) return row;
+    if (!subject.can.has(Ability::bit_masks)) return row;
     for (std::size_t step = 0; step < row.steps.size(); ++step) {
       tell_state(subject, model, at, static_cast<int>(step), row.steps[step]);
     }
@@ -140,9 +140,9 @@ WrongRow tell_row(const Subject& subject, const Evidence& evidence, const Elemen
 Retelling retell(const Subject& subject, const Case& failing) {
   Case shown = failing;
   shown.transport = TransportKind::simulated;
-  if (!subject.can.schedules) shown.schedule = subject.can.schedule;
+  if (!subject.can.has(Ability::schedules)) shown.schedule = subject.can.schedule;
   Retelling told;
-  told.repeats_chunks = subject.can.queries_travel;
+  told.repeats_chunks = subject.can.has(Ability::queries_travel);
   const Trial trial = make_trial(shown);
   told.needed =
       visits_of(make_model(trial, subject.profile(trial.problem, trial.options)), Visited::needed);
@@ -151,7 +151,8 @@ Retelling retell(const Subject& subject, const Case& failing) {
   const std::optional<Evidence> evidence = forward_evidence(subject, shown);
   if (!evidence) return told;
   if (const auto at = worst_element(*evidence)) told.row = tell_row(subject, *evidence, *at);
-  if (!told.row && subject.can.backward) run_and_record(subject, trial, make_dout(shown), told);
+  if (!told.row && subject.can.has(Ability::backward))
+    run_and_record(subject, trial, make_dout(shown), told);
   return told;
 }
 

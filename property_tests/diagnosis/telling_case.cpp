@@ -84,7 +84,7 @@ std::vector<Suspect> explained_alone(const Subject& subject, const Case& c) {
   if (const auto event = found_by_events(subject, {c})) return {event->suspect};
   const std::optional<Evidence> evidence = forward_evidence(subject, c);
   if (!evidence || !evidence->wrong) return {};
-  const LseCompared lse = subject.can.lse ? LseCompared::yes : LseCompared::no;
+  const LseCompared lse = subject.can.has(Ability::lse) ? LseCompared::yes : LseCompared::no;
   std::vector<Suspect> suspects;
   for (const Hypothesis& hypothesis : forward_hypotheses()) {
     if (std::ranges::find(suspects, hypothesis.suspect) != suspects.end()) continue;

@@ -44,7 +44,7 @@ void require_masks(const Capabilities& can, const PassEnvelope& tried, Claims& c
   int kinds = 0;
   for (const MaskTerm& term : mask_kinds()) {
     const bool is_matrix = term.index() + 1 == std::variant_size_v<MaskTerm>;
-    if (!can.masks.takes(term) || (is_matrix && !can.bit_masks)) continue;
+    if (!can.masks.takes(term) || (is_matrix && !can.has(Ability::bit_masks))) continue;
     ++kinds;
     claims.require_part("mask", is_matrix ? "matrix" : mask_word(term));
   }
@@ -62,13 +62,13 @@ void require_sizes(const Capabilities& can, const PassEnvelope& tried, Claims& c
     const auto found = tried.sizes.find(name);
     return found == tried.sizes.end() ? SizeRange{} : found->second;
   };
-  if (can.grouped_heads) claims.require(range("group").most > 1, "grouped heads");
-  if (can.no_tokens) {
+  if (can.has(Ability::grouped_heads)) claims.require(range("group").most > 1, "grouped heads");
+  if (can.has(Ability::no_tokens)) {
     claims.require(range("q_tokens").least == 0, "no queries");
     claims.require(range("kv_tokens").least == 0, "no keys");
   }
-  if (can.many_ranks) claims.require(range("ranks").most > 1, "several ranks");
-  if (can.threads) claims.require(range("threads").most > 1, "several threads");
+  if (can.has(Ability::many_ranks)) claims.require(range("ranks").most > 1, "several ranks");
+  if (can.has(Ability::threads)) claims.require(range("threads").most > 1, "several threads");
   if (can.max_head_dim == std::numeric_limits<std::int64_t>::max()) return;
   const std::int64_t widest = can.max_head_dim / can.head_dim_multiple * can.head_dim_multiple;
   for (const char* name : {"head_dim", "v_dim"}) {
@@ -85,10 +85,12 @@ void require_pass(const Capabilities& can, const PassEnvelope& tried, Claims cla
   }
   require_masks(can, tried, claims);
   require_sizes(can, tried, claims);
-  if (can.rectangular) claims.require("lengths", "different", "lengths that differ");
-  if (can.other_v_dim) claims.require("widths", "different", "a v_dim that is not head_dim");
-  if (can.empty_rows) claims.require("rows", "some see nothing", "rows that see nothing");
-  if (can.any_scale) {
+  if (can.has(Ability::rectangular)) claims.require("lengths", "different", "lengths that differ");
+  if (can.has(Ability::other_v_dim))
+    claims.require("widths", "different", "a v_dim that is not head_dim");
+  if (can.has(Ability::empty_rows))
+    claims.require("rows", "some see nothing", "rows that see nothing");
+  if (can.has(Ability::any_scale)) {
     for (const char* scale : {"other", "0", "negative"}) {
       claims.require("scale", scale, std::string("scale ") + scale);
     }
@@ -113,12 +115,12 @@ void require_strides(const PassEnvelope& tried, std::initializer_list<const char
 
 std::vector<std::string> claimed_not_tried(const Capabilities& can, const Envelope& tried) {
   std::vector<std::string> missing;
-  const bool is_strided = can.strided_inputs;
+  const bool is_strided = can.has(Ability::strided_inputs);
   require_pass(can, tried.forward, {tried.forward, "", missing});
   if (is_strided) {
     require_strides(tried.forward, {"q", "k", "v"}, {tried.forward, "", missing});
   }
-  if (!can.backward) return missing;
+  if (!can.has(Ability::backward)) return missing;
   if (tried.gradients.calls == 0) {
     missing.emplace_back("gradients");
     return missing;

@@ -103,7 +103,7 @@ PassEnvelope envelope_of(const Capabilities& can, const AttentionInput& input,
   size("head_dim", s.head_dim);
   size("v_dim", s.v_dim);
   size("ranks", options.ranks);
-  size("threads", can.threads ? options.threads : 1);
+  size("threads", can.has(Ability::threads) ? options.threads : 1);
   one.kinds["mask"][mask_kinds_of(problem.mask)] = 1;
   one.kinds["dtype"][std::string(dtype_info(problem.dtype).name)] = 1;
   one.kinds["scale"][scale_of(problem)] = 1;
@@ -112,9 +112,9 @@ PassEnvelope envelope_of(const Capabilities& can, const AttentionInput& input,
   one.kinds["widths"][s.head_dim == s.v_dim ? "equal" : "different"] = 1;
   one.kinds["rows"][has_an_empty_row(problem) ? "some see nothing" : "all see a key"] = 1;
   const auto tensor = [&](const char* name, const TensorView<const double>& view) {
-    one.kinds[std::string("strides of ") + name][can.strided_inputs ? strides_of(view) : "dense"] =
-        1;
-    size("span", can.strided_inputs ? span_of(view) : view.extents.size());
+    one.kinds[std::string("strides of ") + name]
+             [can.has(Ability::strided_inputs) ? strides_of(view) : "dense"] = 1;
+    size("span", can.has(Ability::strided_inputs) ? span_of(view) : view.extents.size());
   };
   tensor("q", input.q);
   tensor("k", input.k);

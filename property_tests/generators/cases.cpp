@@ -165,14 +165,14 @@ std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
 /// The shape without features that the subject lacks: groups, empty sequences, other lengths or
 /// widths.
 Shape limited_shape(Shape s, const Capabilities& can) {
-  if (!can.grouped_heads) s.q_heads = s.kv_heads;
-  if (!can.no_tokens) {
+  if (!can.has(Ability::grouped_heads)) s.q_heads = s.kv_heads;
+  if (!can.has(Ability::no_tokens)) {
     s.q_tokens = std::max<std::int64_t>(1, s.q_tokens);
     s.kv_tokens = std::max<std::int64_t>(1, s.kv_tokens);
   }
-  if (!can.rectangular) s.q_tokens = s.kv_tokens;
+  if (!can.has(Ability::rectangular)) s.q_tokens = s.kv_tokens;
   s.head_dim = limited_channels(s.head_dim, can);
-  s.v_dim = can.other_v_dim ? limited_channels(s.v_dim, can) : s.head_dim;
+  s.v_dim = can.has(Ability::other_v_dim) ? limited_channels(s.v_dim, can) : s.head_dim;
   return s;
 }
 
@@ -208,7 +208,7 @@ Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
   c.shape = limited_shape(c.shape, can);
   c.mask = limited_mask(c.mask, can.masks);
-  if (!can.any_scale) c.scale = ScaleKind::rsqrt;
+  if (!can.has(Ability::any_scale)) c.scale = ScaleKind::rsqrt;
   return c == before ? c : fitted(c);
 }
 
@@ -248,12 +248,12 @@ Case random_case(Draws& draws) {
 Case limited_to(Case c, const Capabilities& can) {
   const bool known = std::find(can.dtypes.begin(), can.dtypes.end(), c.dtype) != can.dtypes.end();
   if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
-  if (!can.many_ranks) c.ranks = 1;
-  if (!can.threads) c.threads = 1;
+  if (!can.has(Ability::many_ranks)) c.ranks = 1;
+  if (!can.has(Ability::threads)) c.threads = 1;
   c.modifiers = limited_modifiers(c.modifiers, can.modifiers);
-  if (!can.bit_masks && c.mask.has_bits()) c.mask = "causal";
-  if (!can.schedules) c = with_own_schedule(std::move(c), can.schedule);
-  if (!can.schedules && !can.prefetches) c.slots = 2;
+  if (!can.has(Ability::bit_masks) && c.mask.has_bits()) c.mask = "causal";
+  if (!can.has(Ability::schedules)) c = with_own_schedule(std::move(c), can.schedule);
+  if (!can.has(Ability::schedules) && !can.has(Ability::prefetches)) c.slots = 2;
   return limited_problem(std::move(c), can);
 }
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "property_tests/abilities.h"
 #include "property_tests/case.h"
 #include "property_tests/generators/draws.h"
-#include "property_tests/subject.h"
 
 namespace ringlab::verify {
 

@@ -24,10 +24,6 @@ Layout with_appended(const Layout& layout, std::int64_t tokens) {
   return Layout::from_parts(std::move(parts));
 }
 
-std::string sums_in_another_order(const Subject& subject) {
-  return subject.can.sums_keys_in_order ? "" : "it does not sum the keys in their order";
-}
-
 /// Holds because a weight of e^-2^30 is 0 in every format: adding it is exact. Finds rescales on a
 /// false new maximum, and row sums that count keys instead of weights.
 LawResult worthless_keys(const Subject& subject, const Case& c) {
@@ -110,7 +106,7 @@ std::vector<Law> added_key_laws() {
            .statement = "appended keys 2^30 or more below the rest leave O and lse bit for bit",
            .exact = true,
            .shape_case = spare_channel_and_positive_scale,
-           .not_applicable = sums_in_another_order,
+           .needs = {Ability::sums_keys_in_order},
            .check = worthless_keys},
           {.id = "P24",
            .name = "a_key_whose_value_is_the_output_changes_only_lse",

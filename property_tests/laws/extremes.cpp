@@ -94,10 +94,6 @@ LawResult values_below_the_normal_range(const Subject& subject, const Case& c) {
   return equals_exact(measure(subject, trial));
 }
 
-std::string needs_to_divide_last(const Subject& subject) {
-  return subject.can.divides_last ? "" : "weights are divided before they meet V";
-}
-
 }  // namespace
 
 std::vector<Law> extreme_laws() {
@@ -107,7 +103,7 @@ std::vector<Law> extreme_laws() {
                         "where their sum may overflow it may be infinite, and it is never NaN. "
                         "One value next to ±max that a lossy wire rounds up leaves O finite.",
            .shape_case = plain_values,
-           .not_applicable = needs_to_divide_last,
+           .needs = {Ability::divides_last},
            .check = largest_values},
           {.id = "P80",
            .name = "values_below_the_normal_range_are_not_read_as_zero",

@@ -115,14 +115,4 @@ double logaddexp(double a, double b) {
   return top + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-std::string needs_lse(const Subject& subject) { return subject.can.lse ? "" : "gives no lse"; }
-
-std::string needs_same_bits_per_row(const Subject& subject) {
-  return subject.can.same_bits_per_row ? "" : "the bits of a row may depend on its neighbours";
-}
-
-std::string needs_strided_inputs(const Subject& subject) {
-  return subject.can.strided_inputs ? "" : "takes dense tensors only";
-}
-
 }  // namespace ringlab::verify

@@ -50,10 +50,4 @@ LawResult shifted_lse(const Measured& base, const Measured& other, const LseShif
 /// log(e^a + e^b) without overflow; -inf is the empty sum.
 double logaddexp(double a, double b);
 
-/// Values of Law::not_applicable: for laws about the lse alone, for laws that place a row elsewhere and want its bits, and
-/// for laws about memory orders.
-std::string needs_lse(const Subject& subject);
-std::string needs_same_bits_per_row(const Subject& subject);
-std::string needs_strided_inputs(const Subject& subject);
-
 }  // namespace ringlab::verify

@@ -15,10 +15,6 @@
 namespace ringlab::verify {
 namespace {
 
-std::string needs_to_be_foreign(const Subject& subject) {
-  return subject.can.foreign ? "" : "its source is here";
-}
-
 /// Tensors of the same shapes with other numbers.
 AttentionTensors other_numbers(Case c) {
   c.seed += 1;
@@ -64,7 +60,8 @@ LawResult the_same_call_again(const Subject& subject, const Case& c) {
   if (between.outcome == Outcome::broken) return between;
   sometimes_wait(c);
   const AttentionOutput again = attend(subject, trial);
-  if (subject.can.deterministic) return same_rows("the same call after another one", again, first);
+  if (subject.can.has(Ability::deterministic))
+    return same_rows("the same call after another one", again, first);
   const ForwardTolerance allowed = judge(subject, trial).allowed;
   return within_both_bounds("the same call after another one", {again, allowed}, {first, allowed});
 }
@@ -115,13 +112,13 @@ void overwrite_middle(Tensor<double>& numbers, const Tensor<double>& others, std
 /// Compares o and lse with the exact ones, and gradients where the subject has any.
 LawResult equals_exact_in_both_passes(const Subject& subject, const GradientTrial& trial) {
   LawResult forward = equals_exact(measure(subject, trial.base));
-  if (forward.outcome == Outcome::broken || !subject.can.backward) return forward;
+  if (forward.outcome == Outcome::broken || !subject.can.has(Ability::backward)) return forward;
   return both(equal_exact(measure_gradients(subject, trial)), forward);
 }
 
 void ask_both_passes(const Subject& subject, const GradientTrial& trial) {
   attend(subject, trial.base);
-  if (subject.can.backward) differentiate(subject, trial);
+  if (subject.can.has(Ability::backward)) differentiate(subject, trial);
 }
 
 /// Calls the subject with some numbers, frees them, and calls it with others that are allocated
@@ -150,7 +147,7 @@ LawResult other_numbers_in_the_middle(const Subject& subject, const Case& c) {
   Tensor<double>* tensors[] = {&trial.base.data.q, &trial.base.data.k, &trial.base.data.v,
                                &trial.dout};
   const Tensor<double>* sources[] = {&others.q, &others.k, &others.v, &other_dout};
-  const std::size_t which = c.seed % (subject.can.backward ? 4 : 3);
+  const std::size_t which = c.seed % (subject.can.has(Ability::backward) ? 4 : 3);
   overwrite_middle(*tensors[which], *sources[which], c.seed);
   return equals_exact_in_both_passes(subject, trial);
 }
@@ -171,7 +168,7 @@ std::vector<Law> foreign_laws() {
                         "where they are not promised, an answer within both bounds. A call in "
                         "between has an answer of its own.",
            .shape_case = with_tokens,
-           .not_applicable = needs_to_be_foreign,
+           .needs = {Ability::foreign},
            .check = the_same_call_again,
            .keeps_modifiers = true},
           {.id = "same_addresses",
@@ -179,7 +176,7 @@ std::vector<Law> foreign_laws() {
            .statement = "q, k and v are overwritten where they lie, wholly or their last number "
                         "alone: the answer is that of the new numbers.",
            .shape_case = with_tokens,
-           .not_applicable = needs_to_be_foreign,
+           .needs = {Ability::foreign},
            .check = other_numbers_in_the_same_place,
            .keeps_modifiers = true},
           {.id = "same_addresses_middle",
@@ -188,7 +185,7 @@ std::vector<Law> foreign_laws() {
                         "where they lie, or all are freed and allocated again: o, lse and "
                         "gradients are those of the new numbers.",
            .shape_case = several_rows,
-           .not_applicable = needs_to_be_foreign,
+           .needs = {Ability::foreign},
            .check = other_numbers_in_the_middle,
            .keeps_modifiers = true}};
 }

@@ -55,10 +55,6 @@ LawResult infinite_value(const Subject& subject, const Case& c) {
                    expected, {}, allowed);
 }
 
-std::string needs_to_leave_masked_values_alone(const Subject& subject) {
-  return subject.can.masked_may_be_nan ? "" : "what it masks may reach its results";
-}
-
 }  // namespace
 
 std::vector<Law> infinite_value_laws() {
@@ -67,7 +63,7 @@ std::vector<Law> infinite_value_laws() {
            .statement = "With equal scores, a value of +inf or -inf comes out in its channel of "
                         "every row that sees its key; all other bits stay",
            .exact = true,
-           .not_applicable = needs_to_leave_masked_values_alone,
+           .needs = {Ability::masked_may_be_nan},
            .check = infinite_value}};
 }
 

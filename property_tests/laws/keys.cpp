@@ -109,7 +109,7 @@ std::vector<Law> key_laws() {
       {.id = "P27",
        .name = "lse_of_all_keys_is_the_logaddexp_of_any_partition",
        .statement = "lse = log(e^lse_1 + e^lse_2) for the two parts of any partition",
-       .not_applicable = needs_lse,
+       .needs = {Ability::lse},
        .check = lse_of_a_partition}};
 }
 

@@ -99,8 +99,9 @@ LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
   const double u = profile.u_accumulate;
   const double partial = profile.u_partial * static_cast<double>(profile.max_rescales + 1);
   const auto out = mapped(answer.expected.out, [&](double o, auto b, auto h, auto i, auto channel) {
-    const double early =
-        subject.can.divides_last ? 0.0 : early_division(profile, answer.keys(b, h, i, 0));
+    const double early = subject.can.has(Ability::divides_last)
+                             ? 0.0
+                             : early_division(profile, answer.keys(b, h, i, 0));
     const double weights = partial + early + merging(profile, answer, b, h, i);
     // A few roundings of the division, and all that may disturb weights of whole numbers.
     const double error = 4 * u * std::abs(o) + weights * answer.magnitude(b, h, i, channel);
@@ -122,7 +123,7 @@ LawResult exact_where_powers_are(const Subject& subject, const Trial& trial,
                                  const IntegerScores& scores) {
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   const bool is_careful = profile.exp_error <= 4 * profile.u_accumulate;
-  if (subject.can.powers_next_to_0_are_1 && is_careful) {
+  if (subject.can.has(Ability::powers_next_to_0_are_1) && is_careful) {
     return exact_up_to_division(subject, trial, scores);
   }
   return equals_exact(measure(subject, trial));

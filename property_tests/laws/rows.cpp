@@ -116,7 +116,7 @@ std::vector<Law> row_laws() {
        .name = "permuting_queries_permutes_the_rows",
        .statement = "each row of O and lse depends on its own query only, bit for bit",
        .exact = true,
-       .not_applicable = needs_same_bits_per_row,
+       .needs = {Ability::same_bits_per_row},
        .check = permuted_queries},
       {.id = "P18",
        .name = "other_heads_and_batches_do_not_matter",
@@ -129,7 +129,7 @@ std::vector<Law> row_laws() {
        .statement = "the size of the batch does not change a row",
        .exact = true,
        .shape_case = two_batches,
-       .not_applicable = needs_same_bits_per_row,
+       .needs = {Ability::same_bits_per_row},
        .check = independent_of_batch_size},
       {.id = "P20",
        .name = "grouped_heads_equal_repeated_kv_heads",
@@ -137,7 +137,7 @@ std::vector<Law> row_laws() {
                     "repeated",
        .exact = true,
        .shape_case = grouped_heads,
-       .not_applicable = needs_same_bits_per_row,
+       .needs = {Ability::same_bits_per_row},
        .check = replicated_kv_heads}};
 }
 

@@ -61,7 +61,7 @@ LawResult rotated_channels(const Subject& subject, const Case& c) {
 /// tolerances.
 LawResult same_channels(const Subject& subject, const AttentionOutput& got,
                         const AttentionOutput& expected, const Tensor<double>& allowed) {
-  if (subject.can.same_bits_per_row) return same_bits(got, expected);
+  if (subject.can.has(Ability::same_bits_per_row)) return same_bits(got, expected);
   return both(agrees("o", got.out, expected.out, added(allowed, allowed)),
               same_bits("lse", got.lse, expected.lse));
 }

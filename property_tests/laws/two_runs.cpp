@@ -73,7 +73,7 @@ LawResult same_rows(const std::string& what, const AttentionOutput& got,
 }
 
 bool keeps_bits_beside(const Subject& subject, double value) {
-  return subject.can.same_bits_beside_nan || std::isfinite(value);
+  return subject.can.has(Ability::same_bits_beside_nan) || std::isfinite(value);
 }
 
 std::optional<ForwardTolerance> allowed_beside(const Subject& subject, const Trial& trial,
@@ -122,7 +122,8 @@ void fill_tokens(Tensor<double>& tensor, std::int64_t begin, std::int64_t end, d
 std::vector<double> poisons(const Subject& subject) {
   // A value that shows when it is read; NaN shows even with weight 0.
   std::vector<double> values{1024.0};
-  if (subject.can.masked_may_be_nan) values.push_back(std::numeric_limits<double>::quiet_NaN());
+  if (subject.can.has(Ability::masked_may_be_nan))
+    values.push_back(std::numeric_limits<double>::quiet_NaN());
   return values;
 }
 
@@ -162,7 +163,7 @@ LawResult row_is_value(const Subject& subject, const Trial& trial, const Attenti
     });
   };
   const Tensor<double> allowed =
-      subject.can.powers_next_to_0_are_1
+      subject.can.has(Ability::powers_next_to_0_are_1)
           ? of_key(added(value_errors(subject, trial),
                          merging_errors(subject, trial, largest_score(trial, only.row, only.key))))
           : rows_of(judge(subject, trial).allowed.out, only.row, 1);

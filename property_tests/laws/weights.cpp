@@ -114,7 +114,7 @@ std::vector<Law> weight_laws() {
       {.id = "P26",
        .name = "lse_lies_between_the_largest_score_and_that_plus_ln_n",
        .statement = "max s <= lse <= max s + ln n for n visible keys",
-       .not_applicable = needs_lse,
+       .needs = {Ability::lse},
        .check = lse_brackets},
       {.id = "P28",
        .name = "a_key_100_nats_above_the_rest_is_all_there_is",

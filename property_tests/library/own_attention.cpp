@@ -23,19 +23,20 @@ void check_claims(const OwnAttention& own, int cases) {
 }
 
 verify::Capabilities abilities(const OwnAttention& own) {
+  using enum verify::Ability;
   verify::Capabilities can;
   can.dtypes = own.dtypes;
-  can.many_ranks = can.counts_traffic = can.messages = can.tiles = false;
-  can.strided_inputs = false;
-  can.lse = own.gives_lse;
-  can.backward = static_cast<bool>(own.backward);
-  can.grouped_heads = own.grouped_heads;
-  can.any_scale = own.any_scale;
-  can.deterministic = can.deterministic_gradients = can.same_bits_per_row = own.same_bits;
-  can.rectangular = can.other_v_dim = can.no_tokens = can.empty_rows = own.any_shape;
+  can.drop({many_ranks, counts_traffic, messages, tiles, strided_inputs});
+  can.set(lse, own.gives_lse);
+  can.set(backward, static_cast<bool>(own.backward));
+  can.set(grouped_heads, own.grouped_heads);
+  can.set(any_scale, own.any_scale);
+  if (!own.same_bits) can.drop({deterministic, deterministic_gradients, same_bits_per_row});
+  if (!own.any_shape) can.drop({rectangular, other_v_dim, no_tokens, empty_rows});
   for (const ModifierKind kind : own.modifiers) can.modifiers.set(kind, true);
   if (own.any_mask) return can;
-  can.bit_masks = can.masks.intersections = false;
+  can.drop({bit_masks});
+  can.masks.intersections = false;
   can.masks.kinds = {};
   can.masks.of<CausalMask>() = true;
   return can;

@@ -4,6 +4,7 @@
 
 #include "property_tests/mutants/decorated.h"
 #include "property_tests/mutants/planted.h"
+#include "property_tests/subject_list.h"
 
 namespace ringlab::mutants {
 

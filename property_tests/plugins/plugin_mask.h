@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "property_tests/subject.h"
+#include "property_tests/abilities.h"
 #include "reference/core/mask.h"
 #include "reference/core/ringlab_plugin.h"
 

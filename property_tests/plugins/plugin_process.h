@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "property_tests/endings.h"
 #include "property_tests/plugins/arrays/arrays.h"
 #include "property_tests/plugins/child_process.h"
 #include "property_tests/subject.h"

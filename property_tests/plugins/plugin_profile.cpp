@@ -88,8 +88,6 @@ void check_known(const ringlab_abilities& can, const std::string& who) {
   check_reserved("can.reserved", can.reserved, who);
 }
 
-bool has(std::int32_t flag) { return flag != 0; }
-
 /// ringlab_abilities::modifiers, in our words.
 verify::ModifierAbilities modifier_abilities(std::uint32_t abilities) {
   verify::ModifierAbilities can;
@@ -169,24 +167,9 @@ verify::Capabilities plugin_capabilities(const ringlab_abilities& can, const std
     throw_bad_field(who, "can.dtypes", "RINGLAB_DTYPE_BIT of one dtype at least",
                     std::to_string(can.dtypes));
   }
-  result.many_ranks = has(can.ranks);
-  result.counts_traffic = false;
-  result.masked_may_be_nan = has(can.masked_may_be_nan);
-  result.backward = has(can.backward);
-  result.threads = has(can.threads);
-  result.bit_masks = has(static_cast<std::int32_t>(can.masks & RINGLAB_MASK_BYTES));
-  result.deterministic = has(can.deterministic);
-  result.sums_keys_in_order = has(can.sums_keys_in_order);
-  result.same_bits_per_row = has(can.same_bits_per_row);
-  result.divides_last = has(can.divides_last);
-  result.lse = has(can.lse);
-  result.grouped_heads = has(can.grouped_heads);
-  result.rectangular = has(can.rectangular);
-  result.other_v_dim = has(can.other_v_dim);
-  result.no_tokens = has(can.no_tokens);
-  result.empty_rows = has(can.empty_rows);
-  result.any_scale = has(can.any_scale);
-  result.strided_inputs = has(can.strided_inputs);
+  result.drop({verify::Ability::counts_traffic});
+  result.set(verify::Ability::bit_masks, (can.masks & RINGLAB_MASK_BYTES) != 0);
+  for (const auto& [ability, field] : kDeclared) result.set(ability, can.*field != 0);
   result.masks = mask_abilities(can.masks);
   result.modifiers = modifier_abilities(can.modifiers);
   const std::int64_t most = count("can.max_head_dim", can.max_head_dim, who);

@@ -11,6 +11,7 @@
 #include "property_tests/plugins/plugin_subject.h"
 #include "property_tests/plugins/reply_text.h"
 #include "property_tests/stage_libraries/run_bytes.h"
+#include "property_tests/subject_list.h"
 
 namespace ringlab::verify {
 namespace {
@@ -78,8 +79,8 @@ Subject stage_library_subject(const std::string& path, const plugins::PluginOpti
   subject.name = path;
   subject.id = content_name(path);
   subject.can.dtypes = {DType::f32};
-  subject.can.cuda = false;
-  subject.can_on_devices.reset();
+  subject.can.drop({Ability::cuda});
+  subject.on_devices.reset();
   subject.run = [process](const AttentionInput& input, const RunOptions& run) {
     return process->run(input, run);
   };

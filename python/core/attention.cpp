@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "property_tests/subject.h"
+#include "property_tests/subject_list.h"
 #include "python/core/engine.h"
 #include "python/core/given_input.h"
 #include "python/core/interruption.h"
@@ -18,6 +18,8 @@ namespace nb = nanobind;
 
 namespace ringlab::python {
 namespace {
+
+using verify::Ability;
 
 constexpr const char* kReference = "reference";
 constexpr const char* kSubjectsTell = "ringlab.subjects() tells what each of them can";
@@ -68,8 +70,9 @@ void check_reference_wishes(const Wishes& wishes) {
 }
 
 void check_wishes(const verify::Subject& subject, const GivenInput& given, const Wishes& wishes) {
-  if (given.dout && !subject.can.backward) refuse_wish("dout", "has gradients", subject.name);
-  if (wishes.take<bool>("differentiable").value_or(false) && !subject.can.backward) {
+  if (given.dout && !subject.can.has(Ability::backward))
+    refuse_wish("dout", "has gradients", subject.name);
+  if (wishes.take<bool>("differentiable").value_or(false) && !subject.can.has(Ability::backward)) {
     refuse_wish("tensors that require gradients", "has gradients", subject.name);
   }
   if (given.problem.modifiers.any() && !subject.can.modifiers.any()) {
@@ -81,7 +84,7 @@ void check_wishes(const verify::Subject& subject, const GivenInput& given, const
   if (wishes.take<bool>("exact").value_or(false)) {
     refuse_wish("exact", "rounds correctly: \"reference\"", subject.name);
   }
-  if (wishes.given("auto") && !subject.can.schedules) {
+  if (wishes.given("auto") && !subject.can.has(Ability::schedules)) {
     refuse_wish("auto", "has schedules to choose from: \"optimized\"", subject.name);
   }
   for (const RunOption& option : run_options()) {
@@ -235,11 +238,11 @@ nb::dict ability(const verify::Subject& subject) {
   can["name"] = subject.name.c_str();
   can["title"] = subject.title.c_str();
   can["dtypes"] = nb::tuple(dtypes);
-  can["ranks"] = subject.can.many_ranks;
-  can["backward"] = subject.can.backward;
-  can["schedules"] = subject.can.schedules;
+  can["ranks"] = subject.can.has(Ability::many_ranks);
+  can["backward"] = subject.can.has(Ability::backward);
+  can["schedules"] = subject.can.has(Ability::schedules);
   can["slots"] = verify::honours(subject.can, Feature::slots);
-  can["threads"] = subject.can.threads;
+  can["threads"] = subject.can.has(Ability::threads);
   can["modifiers"] = subject.can.modifiers.any();
   can["bounds_its_error"] = false;
   return can;
@@ -250,8 +253,8 @@ nb::list subjects() {
   reference.name = kReference;
   reference.title = "the exact reference: float64, compensated, with a bound on its own error";
   reference.can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  reference.can.many_ranks = false;
-  reference.can.backward = reference.can.threads = true;
+  reference.can.drop({Ability::many_ranks});
+  reference.can.add({Ability::backward, Ability::threads});
   reference.can.modifiers = verify::kAllModifiers;
   nb::list abilities;
   abilities.append(ability(reference));
@@ -291,7 +294,7 @@ nb::dict attention(const nb::dict& arrays, const nb::dict& named_wishes) {
   RunOptions options = options_from(wishes);
   options.tile_queries = subject.tile_queries;
   options.tile_keys = subject.tile_keys;
-  if (subject.can.schedules) {
+  if (subject.can.has(Ability::schedules)) {
     return of_engine(given, with_auto(options, given, wishes), wishes);
   }
   return of_stage(subject, given, options, wishes);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "property_tests/endings.h"
 #include "property_tests/foreign_subject.h"
 #include "python/core/arrays.h"
 #include "reference/core/checks.h"
@@ -19,38 +20,21 @@ namespace nb = nanobind;
 namespace ringlab::python {
 namespace {
 
+using verify::Ability;
 using verify::Capabilities;
 
-struct NamedWish {
-  const char* name;
-  bool Capabilities::*member;
-};
-constexpr std::array<NamedWish, 15> kAbilities = {
-    {{"backward", &Capabilities::backward},
-     {"few_shapes", &Capabilities::few_shapes},
-     {"lse", &Capabilities::lse},
-     {"masked_may_be_nan", &Capabilities::masked_may_be_nan},
-     {"deterministic", &Capabilities::deterministic},
-     {"sums_keys_in_order", &Capabilities::sums_keys_in_order},
-     {"same_bits_per_row", &Capabilities::same_bits_per_row},
-     {"divides_last", &Capabilities::divides_last},
-     {"bit_masks", &Capabilities::bit_masks},
-     {"grouped_heads", &Capabilities::grouped_heads},
-     {"rectangular", &Capabilities::rectangular},
-     {"other_v_dim", &Capabilities::other_v_dim},
-     {"no_tokens", &Capabilities::no_tokens},
-     {"empty_rows", &Capabilities::empty_rows},
-     {"any_scale", &Capabilities::any_scale}}};
 Capabilities abilities(const Wishes& wishes) {
   Capabilities can;
   const auto dtypes = wishes.take<std::vector<std::string>>("dtypes");
   for (const std::string& dtype : dtypes.value()) {
     can.dtypes.push_back(parse_dtype(dtype));
   }
-  can.many_ranks = can.counts_traffic = false;
+  can.drop({Ability::many_ranks, Ability::counts_traffic});
   const Wishes limits(nb::cast<nb::dict>(wishes.object("limits")));
-  for (const auto& [name, member] : kAbilities) {
-    can.*member = limits.take<bool>(name).value_or(can.*member);
+  for (std::size_t i = 0; i < verify::kAbilities; ++i) {
+    const auto ability = static_cast<Ability>(i);
+    const std::string word = verify::ability_word(ability);
+    can.set(ability, limits.take<bool>(word.c_str()).value_or(can.has(ability)));
   }
   for (const ModifierKind kind : kModifierKinds) {
     can.modifiers.set(kind, limits.take<bool>(modifier_word(kind).data()).value_or(false));
@@ -285,7 +269,8 @@ verify::Subject callable_subject(const Wishes& wishes, const std::shared_ptr<Ver
   raw.name = *wishes.take<std::string>("name");
   raw.title = raw.name + ": a function of Python";
   raw.can = abilities(wishes);
-  const auto callee = std::make_shared<Callee>(wishes.object("call"), raw.can.lse, stop);
+  const auto callee =
+      std::make_shared<Callee>(wishes.object("call"), raw.can.has(Ability::lse), stop);
   raw.run = [callee](const AttentionInput& input, const RunOptions&) { return callee->run(input); };
   const auto promise = std::make_shared<const ArithmeticPromise>(wishes);
   raw.profile = [promise](const Problem& problem, const RunOptions&) {

@@ -21,7 +21,7 @@ struct VerifyStop {
 };
 
 /// "name"; "call", the function of ringlab/_callable.py; "dtypes"; "limits", by the names of
-/// verify::Capabilities and verify::MaskAbilities; "profile", by those of the plugin interface.
+/// verify::Ability and verify::MaskAbilities; "profile", by those of the plugin interface.
 /// The subject's run takes the GIL; it must be destroyed with the GIL held.
 verify::Subject callable_subject(const Wishes& wishes, const std::shared_ptr<VerifyStop>& stop);
 

@@ -39,19 +39,16 @@ bool has(const AttentionInput& input, const Kind& is_kind) {
 /// The stage with gradients; where an input has such a number, its results come out times `factor`.
 Subject changed_beside(const Kind& is_kind, double factor, bool says_so) {
   Subject subject = with_narrow_dtypes(find_subject("backward"));
-  subject.can.same_bits_beside_nan = !says_so;
-  subject.run = [run = subject.run, is_kind, factor](const AttentionInput& input,
-                                                     const RunOptions& options) {
-    RunResult result = run(input, options);
-    if (!has(input, is_kind)) return result;
-    std::vector<Tensor<double>*> tensors = {&result.output.out, &result.output.lse};
-    if (AttentionGradients* g = result.gradients ? &*result.gradients : nullptr) {
-      tensors.insert(tensors.end(), {&g->dq, &g->dk, &g->dv});
-    }
-    for (Tensor<double>* x : tensors) *x = scaled(*x, factor);
-    return result;
-  };
-  return subject;
+  subject.can.set(Ability::same_bits_beside_nan, !says_so);
+  return with_results(
+      subject, [is_kind, factor](RunResult& result, const auto& input, const auto&) {
+        if (!has(input, is_kind)) return;
+        std::vector<Tensor<double>*> tensors = {&result.output.out, &result.output.lse};
+        if (AttentionGradients* g = result.gradients ? &*result.gradients : nullptr) {
+          tensors.insert(tensors.end(), {&g->dq, &g->dk, &g->dv});
+        }
+        for (Tensor<double>* x : tensors) *x = scaled(*x, factor);
+      });
 }
 
 constexpr double kLowBits = 1 + 0x1p-26;
@@ -83,7 +80,7 @@ TEST(BesideNan, other_low_bits_beside_a_number_are_found_whatever_is_said) {
 /// Weights are rounded to the dtype, and all come out `steps` steps of it too large before P V.
 Subject best_keys_off_1(double steps, bool says_so) {
   Subject subject = with_narrow_dtypes(naive_subject());
-  subject.can.powers_next_to_0_are_1 = !says_so;
+  subject.can.set(Ability::powers_next_to_0_are_1, !says_so);
   subject.profile = [](const Problem& problem, const RunOptions&) {
     NumericsProfile profile = carried_profile(problem.dtype, problem.shape.kv_tokens + 1);
     profile.u_probability = dtype_info(problem.dtype).unit_roundoff;

@@ -76,7 +76,7 @@ TEST(Envelope, of_what_is_claimed_leaves_what_no_call_had) {
   EXPECT_THAT(missing, Not(Contains("mask causal")));
   EXPECT_THAT(missing, Not(Contains("lengths that differ")));
   EXPECT_THAT(missing, Not(Contains("gradients")));
-  can.backward = true;
+  can.add({Ability::backward});
   EXPECT_THAT(claimed_not_tried(can, seen), Contains("gradients"));
 }
 
@@ -91,11 +91,11 @@ TEST(Envelope, knows_threads_of_subjects_that_honour_them) {
     const Envelope seen = watched.take();
     const bool missing =
         !Value(claimed_not_tried(subject.can, seen), Not(Contains("several threads")));
-    EXPECT_EQ(missing, subject.can.threads && threads == 1);
+    EXPECT_EQ(missing, subject.can.has(Ability::threads) && threads == 1);
     return seen.forward.most("threads");
   };
   EXPECT_EQ(most_threads(4), 1);
-  subject.can.threads = true;
+  subject.can.add({Ability::threads});
   EXPECT_EQ(most_threads(1), 1);
   EXPECT_EQ(most_threads(4), 4);
 }
@@ -116,16 +116,11 @@ TEST(Coverage, of_a_subject_that_refuses_all_but_two_keys_says_so) {
 }
 
 Subject wrong_in_one_of(int calls) {
-  Subject subject = naive_subject();
   const auto random = std::make_shared<std::mt19937>(7);
-  subject.run = [=, run = subject.run](const AttentionInput& input, const RunOptions& options) {
-    RunResult result = run(input, options);
-    if ((*random)() % static_cast<unsigned>(calls) == 0) {
-      for (double& value : result.output.lse.values()) value += 1;
-    }
-    return result;
-  };
-  return subject;
+  return with_results(naive_subject(), [=](RunResult& result, const auto&, const auto&) {
+    if ((*random)() % static_cast<unsigned>(calls) != 0) return;
+    for (double& value : result.output.lse.values()) value += 1;
+  });
 }
 
 TEST(Verify, runs_a_case_that_does_not_always_fail_fifty_times_and_says_how_often) {

@@ -155,7 +155,7 @@ TEST(CaseGenerator, keeps_to_what_a_subject_can_do) {
   Draws draws(5);
   Capabilities can;
   can.dtypes = {DType::bf16};
-  can.many_ranks = false;
+  can.drop({Ability::many_ranks});
   for (int i = 0; i < 100; ++i) {
     const Case c = limited_to(random_case(draws), can);
     ASSERT_EQ(c.dtype, DType::bf16);

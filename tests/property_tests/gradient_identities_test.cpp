@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "optimized/ring/engine.h"
-#include "property_tests/engine_subject.h"
 #include "property_tests/generators/random_rows.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/shards.h"
 #include "tests/printed.h"
 

@@ -107,11 +107,7 @@ TEST(Fingerprint, says_which_declared_rounding_is_not_there) {
   Subject subject = find_subject("ring");
   subject.can.dtypes = {DType::f32};
   EXPECT_THAT(wider_than_needed(subject, 1), IsEmpty());
-  subject.profile = [profile = subject.profile](const Problem& p, const RunOptions& o) {
-    NumericsProfile wide = profile(p, o);
-    wide.u_probability = 0x1p-8;
-    return wide;
-  };
+  subject = with_profile(subject, [](NumericsProfile& wide) { wide.u_probability = 0x1p-8; });
   EXPECT_THAT(wider_than_needed(subject, 1), Contains(HasSubstr("weights rounded to 2^-8")));
 }
 
@@ -129,12 +125,8 @@ TEST(Insight, of_a_failed_verdict_names_the_mistake) {
 /// What is said of an implementation of others under this profile.
 std::string arithmetic_named(Subject subject, double u_accumulate,
                              const std::vector<std::string>& laws = {"equals_reference", "P26"}) {
-  subject.profile = [profile = subject.profile, u_accumulate](const Problem& problem,
-                                                              const RunOptions& options) {
-    NumericsProfile declared = profile(problem, options);
-    declared.u_accumulate = u_accumulate;
-    return declared;
-  };
+  subject = with_profile(
+      subject, [u_accumulate](NumericsProfile& declared) { declared.u_accumulate = u_accumulate; });
   subject.can.dtypes = {DType::f32};
   subject = foreign_subject(std::move(subject));
   return passes_if(subject, verify_subject(subject, {.laws = laws}), {}, verify_law);
@@ -187,15 +179,13 @@ TEST(Arithmetic, that_would_pass_is_named_where_too_much_was_promised) {
 }
 
 TEST(Arithmetic, that_forgives_anything_is_not_named) {
-  Subject subject = naive_subject();
-  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
-    RunResult result = run(input, options);
-    const Shape& s = input.problem.shape;
-    if (s.head_dim >= 64 && s.kv_tokens >= 64) {
-      std::ranges::fill(result.output.out.values(), 0.0);
-    }
-    return result;
-  };
+  const Subject subject =
+      with_results(naive_subject(), [](RunResult& result, const auto& input, const auto&) {
+        const Shape& s = input.problem.shape;
+        if (s.head_dim >= 64 && s.kv_tokens >= 64) {
+          std::ranges::fill(result.output.out.values(), 0.0);
+        }
+      });
   EXPECT_EQ(arithmetic_named(subject, 0x1p-24, {"P37"}), "");
 }
 

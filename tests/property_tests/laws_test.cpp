@@ -102,6 +102,18 @@ TEST(Laws, of_the_value_score_key_and_row_groups_all_catch_something) {
   }
 }
 
+TEST(Laws, say_which_ability_a_subject_lacks) {
+  EXPECT_EQ(ability_word(Ability::backward), "backward");
+  EXPECT_EQ(ability_word(Ability::few_shapes), "few_shapes");
+  for (const Law& law : all_laws()) {
+    for (const Ability needed : law.needs) {
+      Subject lacking = naive_subject();
+      lacking.can.drop({needed});
+      EXPECT_NE(law.unmet(lacking), "") << law.id << ": " << ability_word(needed);
+    }
+  }
+}
+
 TEST(Laws, have_different_ids_and_names) {
   std::set<std::string> seen;
   for (const Law& law : all_laws()) {

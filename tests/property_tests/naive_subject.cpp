@@ -174,8 +174,7 @@ RunResult run_naive(const AttentionInput& input, Mistake mistake) {
 Subject naive_subject(Mistake mistake) {
   Capabilities can;
   can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  can.many_ranks = false;
-  can.counts_traffic = false;
+  can.drop({Ability::many_ranks, Ability::counts_traffic});
   return {.name = "naive",
           .title = "one online softmax per row",
           .can = std::move(can),
@@ -185,6 +184,25 @@ Subject naive_subject(Mistake mistake) {
               [](const Problem& problem, const RunOptions&) {
                 return carried_profile(problem.dtype, problem.shape.kv_tokens + 1);
               }};
+}
+
+Subject with_results(Subject subject, const EditResult& edit) {
+  subject.run = [run = subject.run, edit](const AttentionInput& input, const RunOptions& options) {
+    RunResult result = run(input, options);
+    edit(result, input, options);
+    return result;
+  };
+  return subject;
+}
+
+Subject with_profile(Subject subject, const std::function<void(NumericsProfile&)>& edit) {
+  subject.profile = [declared = subject.profile, edit](const Problem& problem,
+                                                       const RunOptions& options) {
+    NumericsProfile profile = declared(problem, options);
+    edit(profile);
+    return profile;
+  };
+  return subject;
 }
 
 }  // namespace ringlab::verify

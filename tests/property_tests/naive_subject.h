@@ -1,6 +1,7 @@
 // An attention written for these tests only: one online softmax per row, with mistakes on request.
 #pragma once
 
+#include <functional>
 #include <ostream>
 
 #include "property_tests/subject.h"
@@ -54,5 +55,11 @@ inline void PrintTo(Mistake mistake, std::ostream* out) {
 }
 
 Subject naive_subject(Mistake mistake = Mistake::none);
+
+using EditResult = std::function<void(RunResult&, const AttentionInput&, const RunOptions&)>;
+/// The subject whose results are edited before anybody sees them.
+Subject with_results(Subject subject, const EditResult& edit);
+/// The subject that declares another arithmetic.
+Subject with_profile(Subject subject, const std::function<void(NumericsProfile&)>& edit);
 
 }  // namespace ringlab::verify

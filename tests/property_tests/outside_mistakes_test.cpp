@@ -24,7 +24,7 @@ using Hides = std::function<bool(const Problem& problem, std::int64_t i, std::in
 /// The naive loops, as somebody's from outside, that do not see what `hides` says.
 Subject blind(const Hides& hides) {
   Subject subject = naive_subject();
-  subject.can.foreign = true;
+  subject.can.add({Ability::foreign});
   const auto run = subject.run;
   subject.run = [=](const AttentionInput& input, const RunOptions& options) {
     AttentionInput seen = input;
@@ -93,7 +93,7 @@ Tensor<double> whole_channels(const TensorView<const double>& x, std::int64_t ve
 /// The naive loops on changed inputs.
 Subject given(const std::function<void(AttentionInput&, Tensor<double>&)>& change) {
   Subject subject = naive_subject();
-  subject.can.foreign = true;
+  subject.can.add({Ability::foreign});
   subject.run = [=, run = subject.run](const AttentionInput& input, const RunOptions& options) {
     AttentionInput seen = input;
     Tensor<double> kept;
@@ -125,14 +125,12 @@ TEST(OutsideMistakes, channels_beyond_whole_vectors_have_the_name_of_that_length
 TEST(OutsideMistakes, outputs_that_are_cut_have_their_name) {
   Subject subject = given([](AttentionInput& input, auto&) { input.problem.dtype = DType::f32; });
   subject.can.dtypes = {DType::bf16};
-  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
-    RunResult result = run(input, options);
+  subject = with_results(subject, [](RunResult& result, const auto&, const auto&) {
     for (double& x : result.output.out.values()) {
       const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
       x = std::bit_cast<float>(bits & 0xffff0000u);
     }
-    return result;
-  };
+  });
   Case failing;
   failing.dtype = DType::bf16;
   failing.shape = {1, 1, 1, 1, 2, 1, 3};
@@ -164,31 +162,14 @@ TEST(OutsideMistakes, answers_that_change_by_themselves_are_said_to_and_get_no_n
 
 // Whatever law is running when a call goes wrong is broken, and means nothing.
 TEST(OutsideMistakes, a_law_that_is_broken_now_and_then_gives_no_name) {
-  Subject subject = naive_subject();
-  subject.can.foreign = true;
-  const auto run = subject.run;
   int calls = 0;
-  subject.run = [&](const AttentionInput& input, const RunOptions& options) {
-    RunResult result = run(input, options);
+  Subject subject = with_results(naive_subject(), [&](RunResult& result, const auto&, const auto&) {
     if (++calls % 7 == 0 && result.output.out.size() > 0) result.output.out.values()[0] += 1;
-    return result;
-  };
+  });
+  subject.can.add({Ability::foreign});
   Case failing;
   failing.shape = {1, 1, 1, 3, 5, 2, 2};
   EXPECT_FALSE(found_by_laws(subject, evidence_cases(failing, subject.can)).any());
-}
-
-using Declare = std::function<void(NumericsProfile&)>;
-
-/// The naive loops, with what they declare changed.
-Subject declaring(Subject subject, const Declare& declare) {
-  subject.profile = [given = subject.profile, declare](const Problem& problem,
-                                                       const RunOptions& options) {
-    NumericsProfile profile = given(problem, options);
-    declare(profile);
-    return profile;
-  };
-  return subject;
 }
 
 void expect_to_hold(const Subject& subject, std::initializer_list<const char*> laws) {
@@ -199,19 +180,16 @@ void expect_to_hold(const Subject& subject, std::initializer_list<const char*> l
 }
 
 TEST(LegalArithmetic, of_outputs_stored_in_another_type_holds_where_answers_are_exact) {
-  Subject subject = naive_subject();
-  subject.can.dtypes = {DType::f32};
-  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
-    RunResult result = run(input, options);
+  Subject subject = with_results(naive_subject(), [](RunResult& result, const auto&, const auto&) {
     for (double& value : result.output.out.values()) value = round_to(DType::bf16, value);
-    return result;
-  };
+  });
+  subject.can.dtypes = {DType::f32};
   EXPECT_TRUE(is_caught(subject, "R"));
-  expect_to_hold(declaring(subject,
-                           [](NumericsProfile& profile) {
-                             profile.u_partial = 0x1p-8;
-                             profile.product_underflow = 0x1p-133;
-                           }),
+  expect_to_hold(with_profile(subject,
+                              [](NumericsProfile& profile) {
+                                profile.u_partial = 0x1p-8;
+                                profile.product_underflow = 0x1p-133;
+                              }),
                  {"R", "P28", "P31", "P33-narrow"});
 }
 
@@ -229,7 +207,7 @@ TEST(LegalArithmetic, of_queries_that_are_scaled_first_holds_with_dyadic_scores)
     return run(scaled, options);
   };
   EXPECT_TRUE(is_caught(subject, "Y"));
-  expect_to_hold(declaring(subject, [](NumericsProfile& profile) { profile.u_query = 0x1p-8; }),
+  expect_to_hold(with_profile(subject, [](NumericsProfile& profile) { profile.u_query = 0x1p-8; }),
                  {"Y"});
 }
 

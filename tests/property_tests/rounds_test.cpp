@@ -288,7 +288,7 @@ TEST(Coverage, of_some_laws_or_few_cases_or_a_broken_subject_is_not_judged) {
 TEST(Coverage, requires_nothing_that_a_subject_cannot_do) {
   Capabilities can = naive_subject().can;
   can.masks.of<PrefixMask>() = can.masks.of<WindowMask>() = false;
-  can.bit_masks = can.grouped_heads = can.many_ranks = can.backward = false;
+  can.drop({Ability::bit_masks, Ability::grouped_heads, Ability::many_ranks, Ability::backward});
   can.dtypes = {DType::f32};
   const std::vector<std::string> required = required_classes(can);
   for (const char* name :
@@ -299,7 +299,7 @@ TEST(Coverage, requires_nothing_that_a_subject_cannot_do) {
   EXPECT_THAT(required, Contains("mask causal"));
   EXPECT_THAT(required, Contains("dtype f32"));
   can.modifiers = kAllModifiers;
-  can.backward = can.many_ranks = can.schedules = true;
+  can.add({Ability::backward, Ability::many_ranks, Ability::schedules});
   EXPECT_THAT(required_classes(can), Contains("dropout"));
   EXPECT_THAT(required_classes(can), Contains("gradients"));
   EXPECT_THAT(required_classes(can), Contains("schedule double"));

@@ -11,9 +11,9 @@
 #include "optimized/ring/closed_forms.h"
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
-#include "property_tests/engine_subject.h"
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/draws.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
 

@@ -11,6 +11,7 @@
 #include "property_tests/rounds.h"
 #include "reference/core/error.h"
 #include "reference/core/machine/machine_error.h"
+#include "tests/expect_laws.h"
 #include "tests/property_tests/naive_subject.h"
 
 namespace ringlab::verify {
@@ -29,16 +30,10 @@ Law failing_law(std::function<LawResult(const Subject&, const Case&)> check) {
 }
 
 TEST(Verify, passes_a_correct_subject_on_every_law) {
-  const SubjectVerdict verdict = verify_subject(naive_subject(), {});
-  for (const LawVerdict& law : verdict.laws) {
-    EXPECT_FALSE(law.failure) << law.id << ": " << law.failure->message << "\n"
-                              << law.failure->token;
-    EXPECT_TRUE(law.cases > 0 || !law.skipped.empty()) << law.id;
-  }
+  const SubjectVerdict verdict = expect_laws_kept(naive_subject(), {}, 30);
   EXPECT_TRUE(verdict.passed());
   EXPECT_EQ(verdict.laws.size(), all_laws().size());
   EXPECT_EQ(verdict.laws_passed() + verdict.laws_skipped(), static_cast<int>(all_laws().size()));
-  EXPECT_GE(verdict.laws_passed(), 30);
 }
 
 TEST(Verify, breaks_no_law_of_a_right_subject_however_little_it_promises) {
@@ -50,18 +45,8 @@ TEST(Verify, breaks_no_law_of_a_right_subject_however_little_it_promises) {
       [](NumericsProfile& p) { p.u_partial = p.u_lse = p.u_query = 0.9; },
       [](NumericsProfile& p) { p.exp_underflow = p.product_underflow = 0.9; }};
   for (const Weaken weaken : weaker) {
-    Subject subject = find_subject("optimized");
-    subject.profile = [&, profile = subject.profile](const Problem& problem,
-                                                     const RunOptions& options) {
-      NumericsProfile weak = profile(problem, options);
-      weaken(weak);
-      return weak;
-    };
-    const SubjectVerdict verdict = verify_subject(subject, {.cases_per_law = 4, .shrink = false});
-    for (const LawVerdict& law : verdict.laws) {
-      EXPECT_FALSE(law.failure) << law.id << ": " << law.failure->message << "\n"
-                                << law.failure->token;
-    }
+    expect_laws_kept(with_profile(find_subject("optimized"), weaken),
+                     {.cases_per_law = 4, .shrink = false}, 30);
   }
 }
 
@@ -95,7 +80,7 @@ TEST(Verify, gives_no_verdict_on_an_input_where_the_machine_failed) {
 
 TEST(Verify, of_gradients_in_any_order_asks_for_them_and_leaves_out_laws_about_their_bits) {
   Subject subject = naive_subject();
-  subject.can.backward = true;
+  subject.can.add({Ability::backward});
   int in_any_order = 0;
   subject.run = [&, run = subject.run](const AttentionInput& input, const RunOptions& options) {
     in_any_order += options.deterministic ? 0 : 1;
@@ -120,7 +105,7 @@ TEST(Verify, of_gradients_in_any_order_asks_for_them_and_leaves_out_laws_about_t
 
 TEST(Verify, of_a_subject_that_promises_no_bits_leaves_out_every_law_about_bits) {
   Subject subject = naive_subject();
-  subject.can.deterministic = false;
+  subject.can.drop({Ability::deterministic});
   int left_out = 0;
   for (const Law& law : all_laws()) {
     if (!law.exact) continue;
@@ -316,12 +301,9 @@ TEST(VerifyInput, compares_gradients_where_there_is_a_dout_and_the_subject_gives
   ASSERT_EQ(verdict.report.tensors.size(), 5u);
   EXPECT_EQ(verdict.report.tensors[2].tensor, "dq");
   EXPECT_EQ(verdict.report.tensors[4].compared, 6 * 3);
-  Subject wrong = right;
-  wrong.run = [run = right.run](const AttentionInput& asked, const RunOptions& options) {
-    RunResult result = run(asked, options);
+  const Subject wrong = with_results(right, [](RunResult& result, const auto&, const auto&) {
     result.gradients->dv.values().back() += 1;
-    return result;
-  };
+  });
   const InputVerdict found = verify_input(wrong, input, trial.options, {});
   EXPECT_FALSE(found.report.passed());
   EXPECT_THAT(found.report.summary(), HasSubstr("dv(0, 0, 5, 2)"));

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "property_tests/subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/machine/machine_error.h"
 #include "stages/12_overlapped_causal_ring/on_streams.h"
 #include "stages/common/costs.h"
+#include "tests/expect_laws.h"
 #include "tests/repetitions.h"
 #include "tests/stages/streamed_stages.h"
 
@@ -181,12 +181,7 @@ TEST_P(StreamedRingTest, keeps_every_law_that_concerns_it) {
     const RandomOrder order(options.delay_seed);
     return GetParam().run(input, options);
   };
-  const auto verdict = verify::verify_subject(subject, {.cases_per_law = repetitions(15)});
-  for (const verify::LawVerdict& law : verdict.laws) {
-    EXPECT_FALSE(law.failure) << law.id << ": " << law.failure->message << "\n"
-                              << law.failure->token;
-  }
-  EXPECT_GE(verdict.laws_passed(), 30);
+  verify::expect_laws_kept(subject, {.cases_per_law = repetitions(15)}, 30);
 }
 
 class StreamedTilesTest : public StreamedRingTest {};

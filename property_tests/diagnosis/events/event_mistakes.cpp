@@ -278,7 +278,8 @@ std::optional<EventFinding> first_event_mistake(const std::vector<RankCalls>& ra
 
 std::optional<EventFinding> found_by_events(const Subject& subject,
                                             const std::vector<Case>& cases) {
-  if (!subject.can.many_ranks || !subject.can.messages) return std::nullopt;
+  if (!subject.can.has(Ability::many_ranks) || !subject.can.has(Ability::messages))
+    return std::nullopt;
   for (const Case& c : cases) {
     if (c.ranks == 1) continue;
     const RecordedRun run;
@@ -287,7 +288,7 @@ std::optional<EventFinding> found_by_events(const Subject& subject,
       trial.options.transport = TransportKind::simulated;
       const Tensor<double> dout = make_dout(c);
       AttentionInput input = trial.input();
-      if (subject.can.backward) input.dout = dout.view();
+      if (subject.can.has(Ability::backward)) input.dout = dout.view();
       run_checked(subject, input, trial.options);
     } catch (const std::exception&) {
       // The calls recorded until then are judged.

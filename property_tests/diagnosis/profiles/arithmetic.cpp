@@ -200,7 +200,7 @@ std::string unit_of(const Subject& subject) {
 std::string passes_if(const Subject& subject, const SubjectVerdict& verdict,
                       const VerifyOptions& options, const SearchLaw& search) {
   const std::vector<BrokenLaw> broken = broken_laws(verdict);
-  if (broken.empty() || !subject.can.foreign) return "";
+  if (broken.empty() || !subject.can.has(Ability::foreign)) return "";
   const TimeLimit limit(kLongest);
   for (const KnownArithmetic& known : kKnown) {
     if (limit.is_over()) break;

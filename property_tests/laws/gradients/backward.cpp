@@ -29,7 +29,7 @@ std::vector<Law> backward_laws() {
        .statement =
            "dq, dk and dv, and o and lse of the same call, lie within the a-priori bounds of "
            "the exact ones",
-       .not_applicable = needs_backward,
+       .needs = {Ability::backward},
        .check = gradients_equal_reference,
        .keeps_modifiers = true}};
   for (const auto& more :

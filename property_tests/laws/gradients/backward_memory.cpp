@@ -40,10 +40,6 @@ LawResult strides_do_not_matter(const Subject& subject, const Case& c) {
                             *got.gradients, dense);
 }
 
-std::string needs_strided_gradients(const Subject& subject) {
-  return subject.can.backward ? needs_strided_inputs(subject) : needs_backward(subject);
-}
-
 }  // namespace
 
 std::vector<Law> gradient_memory_laws() {
@@ -53,7 +49,7 @@ std::vector<Law> gradient_memory_laws() {
                         "the gaps give the same gradients, and are only read.",
            .exact = true,
            .shape_case = with_tokens,
-           .not_applicable = needs_strided_gradients,
+           .needs = {Ability::backward, Ability::strided_inputs},
            .check = strides_do_not_matter,
            .keeps_modifiers = true}};
 }

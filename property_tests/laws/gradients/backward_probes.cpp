@@ -131,7 +131,6 @@ Case uniform_case(Case c) {
 }
 
 std::string needs_narrow_dtype(const Subject& subject) {
-  if (!subject.can.backward) return needs_backward(subject);
   const auto& dtypes = subject.can.dtypes;
   const bool f32 = std::find(dtypes.begin(), dtypes.end(), DType::f32) != dtypes.end();
   return f32 ? "" : "it does not compute in f32";
@@ -146,19 +145,20 @@ std::vector<Law> gradient_probe_laws() {
        .statement =
            "With all keys alike dq is 0: what the scores gain in one key they lose in the others.",
        .shape_case = plain_tokens,
-       .not_applicable = needs_backward,
+       .needs = {Ability::backward},
        .check = rows_of_score_gradients_sum_to_zero},
       {.id = "P52",
        .name = "a_row_with_one_key_has_no_gradient_but_in_v",
        .statement = "Rows that see one key each: dq = dk = 0 and dv = dout.",
        .shape_case = diagonal,
-       .not_applicable = needs_backward,
+       .needs = {Ability::backward},
        .check = single_keys},
       {.id = "P53",
        .name = "uniform_weights_have_closed_form_gradients",
        .statement =
            "q = 0 or k = 0: every weight is 1/n, and all gradients are sums of integers over n^2.",
        .shape_case = uniform_case,
+       .needs = {Ability::backward},
        .not_applicable = needs_narrow_dtype,
        .check = uniform_weights},
   };

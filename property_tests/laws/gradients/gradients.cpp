@@ -132,13 +132,4 @@ LawResult any_held(const std::vector<LawResult>& results) {
   return all;
 }
 
-std::string needs_backward(const Subject& subject) {
-  return subject.can.backward ? "" : "it computes no gradients";
-}
-
-std::string needs_backward_on_ranks(const Subject& subject) {
-  if (!subject.can.backward) return needs_backward(subject);
-  return subject.can.many_ranks ? "" : "it runs on one rank only";
-}
-
 }  // namespace ringlab::verify

@@ -66,8 +66,4 @@ class GradientSum {
 /// The first result that is broken, else held when one of them held, else discarded.
 LawResult any_held(const std::vector<LawResult>& results);
 
-/// Reasons for Law::not_applicable.
-std::string needs_backward(const Subject& subject);
-std::string needs_backward_on_ranks(const Subject& subject);
-
 }  // namespace ringlab::verify

@@ -13,13 +13,4 @@ std::vector<Law> distribution_laws() {
   return laws;
 }
 
-std::string needs_many_ranks(const Subject& subject) {
-  return subject.can.many_ranks ? "" : "it runs on one rank only";
-}
-
-std::string needs_counts(const Subject& subject) {
-  if (!subject.can.many_ranks) return needs_many_ranks(subject);
-  return subject.can.counts_traffic ? "" : "it does not count what it moves";
-}
-
 }  // namespace ringlab::verify

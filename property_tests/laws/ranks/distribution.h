@@ -12,8 +12,4 @@ std::vector<Law> merging_laws();    ///< P62-P63: partial answers form a monoid
 std::vector<Law> traffic_laws();    ///< P65-P72: messages, visits and memory, as integers
 std::vector<Law> schedule_laws();   ///< P64, P76: slots and the number of hops
 
-/// Reasons for Law::not_applicable.
-std::string needs_many_ranks(const Subject& subject);
-std::string needs_counts(const Subject& subject);
-
 }  // namespace ringlab::verify

@@ -30,7 +30,7 @@ LawResult an_empty_rank_changes_nothing(const Subject& subject, const Case& c) {
   longer.kv_layout = with_empty_rank(make_layout(longer, c.shape.kv_tokens, {}), place);
   longer.ranks = c.ranks + 1;
   const std::string what = "one more rank, holding nothing, as number " + std::to_string(place);
-  if (!subject.can.ring_traffic) {
+  if (!subject.can.has(Ability::ring_traffic)) {
     return within_both_bounds(what, run_with_bounds(subject, trial.input(), longer),
                               run_with_bounds(subject, trial.input(), trial.options));
   }
@@ -147,7 +147,7 @@ std::vector<Law> merging_laws() {
        .statement =
            "The empty state is the identity of the merge: one more, empty rank changes no answer.",
        .shape_case = several_ranks,
-       .not_applicable = needs_many_ranks,
+       .needs = {Ability::many_ranks},
        .check = an_empty_rank_changes_nothing},
       {.id = "P63",
        .name = "answers_on_parts_of_the_keys_merge_into_the_whole_answer",

@@ -4,6 +4,7 @@
 
 #include "property_tests/laws/ranks/distribution.h"
 #include "property_tests/laws/two_runs.h"
+#include "property_tests/subject_list.h"
 
 namespace ringlab::verify {
 namespace {
@@ -38,7 +39,7 @@ LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
   turned.q_layout = relabelled(make_layout(turned, c.shape.q_tokens, {}), shift);
   turned.kv_layout = relabelled(make_layout(turned, c.shape.kv_tokens, {}), shift);
   const std::string what = "ranks renumbered by " + std::to_string(shift);
-  if (!subject.can.ring_traffic) {
+  if (!subject.can.has(Ability::ring_traffic)) {
     return within_both_bounds(what, run_with_bounds(subject, trial.input(), turned),
                               run_with_bounds(subject, trial.input(), trial.options));
   }
@@ -101,7 +102,7 @@ std::vector<Law> placement_laws() {
        .name = "the_number_of_ranks_does_not_matter",
        .statement = "P ranks and one rank give the same answer.",
        .shape_case = several_ranks,
-       .not_applicable = needs_many_ranks,
+       .needs = {Ability::many_ranks},
        .check = ranks_do_not_matter,
        .keeps_modifiers = true},
       {.id = "P59",
@@ -109,13 +110,13 @@ std::vector<Law> placement_laws() {
        .statement =
            "Shards moved along the ring give the same answer; the same bits where K/V travel it.",
        .shape_case = several_ranks,
-       .not_applicable = needs_many_ranks,
+       .needs = {Ability::many_ranks},
        .check = relabelling_changes_nothing},
       {.id = "P60",
        .name = "the_partition_of_the_tokens_does_not_matter",
        .statement = "Contiguous, zigzag, striped, uneven and empty chunks give the same answer.",
        .shape_case = another_layout,
-       .not_applicable = needs_many_ranks,
+       .needs = {Ability::many_ranks},
        .check = partition_does_not_matter,
        .keeps_modifiers = true},
       {.id = "P61",
@@ -128,7 +129,7 @@ std::vector<Law> placement_laws() {
        .name = "the_direction_of_the_ring_does_not_matter",
        .statement = "Sending to the next or to the previous rank gives the same answer.",
        .shape_case = several_ranks,
-       .not_applicable = needs_many_ranks,
+       .needs = {Ability::many_ranks},
        .check = direction_does_not_matter,
        .keeps_modifiers = true},
   };

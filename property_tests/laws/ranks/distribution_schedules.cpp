@@ -13,7 +13,9 @@ namespace ringlab::verify {
 namespace {
 
 std::string needs_slots(const Subject& subject) {
-  return subject.can.schedules || subject.can.prefetches ? "" : "it has no slots to choose from";
+  return subject.can.has(Ability::schedules) || subject.can.has(Ability::prefetches)
+             ? ""
+             : "it has no slots to choose from";
 }
 
 /// Holds because slots decide when chunks travel and not in which order they are computed. Finds
@@ -22,7 +24,8 @@ LawResult slots_change_nothing(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   const auto run = [&](int slots) {
     trial.base.options.slots = slots;
-    return run_checked(subject, subject.can.backward ? trial.input() : trial.base.input(),
+    return run_checked(subject,
+                       subject.can.has(Ability::backward) ? trial.input() : trial.base.input(),
                        trial.base.options);
   };
   const RunResult one = run(1);
@@ -97,7 +100,7 @@ std::vector<Law> schedule_laws() {
        .name = "errors_do_not_grow_with_the_ranks",
        .statement = "A long ring of 8 ranks keeps the bound of one rank's arithmetic.",
        .shape_case = long_ring,
-       .not_applicable = needs_many_ranks,
+       .needs = {Ability::many_ranks},
        .check = errors_do_not_grow_with_the_ranks},
   };
 }

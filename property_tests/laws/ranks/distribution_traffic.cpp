@@ -72,8 +72,7 @@ std::string wrong_visits(const RankStats& stats, const Positions& queries, const
 }
 
 std::string needs_queries_that_stay(const Subject& subject) {
-  if (!needs_counts(subject).empty()) return needs_counts(subject);
-  return subject.can.queries_travel ? "its ranks compute rows of others" : "";
+  return subject.can.has(Ability::queries_travel) ? "its ranks compute rows of others" : "";
 }
 
 /// Holds by the definition of the sum over keys. Finds answers that are right by luck: a chunk that
@@ -86,7 +85,7 @@ LawResult every_chunk_is_visited_once(const Subject& subject, const Case& c) {
   for (int rank = 0; rank < c.ranks; ++rank) {
     const std::string wrong =
         wrong_visits(run.ranks[static_cast<std::size_t>(rank)], queries.positions(rank), keys,
-                     trial.problem.mask, subject.can.skips_empty_blocks);
+                     trial.problem.mask, subject.can.has(Ability::skips_empty_blocks));
     if (!wrong.empty()) return broken(fmt::format("rank {}: {}", rank, wrong));
   }
   return held();
@@ -100,13 +99,13 @@ struct PassedOn {
 
 /// Places for chunks beside the own one; a plain ring swaps the own chunk with a second one.
 int slots_of(const Subject& subject, const Case& c) {
-  return subject.can.prefetches ? std::min(c.slots, c.ranks - 1) : 1;
+  return subject.can.has(Ability::prefetches) ? std::min(c.slots, c.ranks - 1) : 1;
 }
 
 /// Owners of the chunks that a rank sends, one per hop. With a single slot beside the own chunk,
 /// a chunk cannot be passed on while the next one arrives: everybody sends its own to everybody.
 std::vector<int> owners_sent(const Subject& subject, const Case& c, int rank) {
-  if (subject.can.prefetches && slots_of(subject, c) == 1) {
+  if (subject.can.has(Ability::prefetches) && slots_of(subject, c) == 1) {
     return std::vector<int>(static_cast<std::size_t>(c.ranks - 1), rank);
   }
   const int step = c.direction == RingDirection::next ? 1 : -1;
@@ -170,7 +169,7 @@ LawResult messages_are_conserved(const Subject& subject, const Case& c) {
     if (!wrong.empty()) return broken(fmt::format("rank {}: {}", rank, wrong));
     const PassedOn expected = passed_on(c, keys, owners_sent(subject, c, rank));
     const std::int64_t extra = stats.sent_bytes - expected.payload;
-    if (subject.can.ring_traffic && (extra < 0 || extra > expected.positions)) {
+    if (subject.can.has(Ability::ring_traffic) && (extra < 0 || extra > expected.positions)) {
       return broken(fmt::format("rank {} sent {} bytes; its chunks are {}, their positions {}",
                                 rank, stats.sent_bytes, expected.payload, expected.positions));
     }
@@ -180,11 +179,6 @@ LawResult messages_are_conserved(const Subject& subject, const Case& c) {
   }
   return broken(fmt::format("{} bytes in {} messages sent, {} in {} received", all.sent_bytes,
                             all.sent_messages, all.received_bytes, all.received_messages));
-}
-
-std::string needs_ring(const Subject& subject) {
-  if (!needs_counts(subject).empty()) return needs_counts(subject);
-  return subject.can.ring_traffic ? "" : "its keys and values do not travel a ring";
 }
 
 /// Finds rings that gather all chunks before they compute, and figures of memory that are none.
@@ -227,7 +221,7 @@ std::vector<Law> traffic_laws() {
        .statement = "Any delays and interleavings of the ranks give the bits of undelayed threads.",
        .exact = true,
        .shape_case = several_ranks,
-       .not_applicable = needs_many_ranks,
+       .needs = {Ability::many_ranks},
        .check = delays_change_nothing,
        .keeps_modifiers = true},
       {.id = "P67",
@@ -237,6 +231,7 @@ std::vector<Law> traffic_laws() {
            "once; who skips the others computes none of them.",
        .exact = true,
        .shape_case = several_ranks,
+       .needs = {Ability::many_ranks, Ability::counts_traffic},
        .not_applicable = needs_queries_that_stay,
        .check = every_chunk_is_visited_once,
        .keeps_modifiers = true},
@@ -247,7 +242,7 @@ std::vector<Law> traffic_laws() {
                     "messages, exchanges.",
        .exact = true,
        .shape_case = several_ranks,
-       .not_applicable = needs_counts,
+       .needs = {Ability::many_ranks, Ability::counts_traffic},
        .check = messages_are_conserved},
       {.id = "P72",
        .name = "a_ring_holds_its_chunk_and_its_slots_at_most",
@@ -256,7 +251,7 @@ std::vector<Law> traffic_laws() {
            "two, and notes how much.",
        .exact = true,
        .shape_case = several_ranks,
-       .not_applicable = needs_ring,
+       .needs = {Ability::many_ranks, Ability::counts_traffic, Ability::ring_traffic},
        .check = own_chunk_and_slots_are_enough},
   };
 }

@@ -40,7 +40,7 @@ Case behind_some_keys(Case c) {
 LawResult far_rows_equal_exact(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   LawResult forward = equals_exact(measure(subject, trial.base));
-  if (forward.outcome == Outcome::broken || !subject.can.backward) return forward;
+  if (forward.outcome == Outcome::broken || !subject.can.has(Ability::backward)) return forward;
   return both(forward, equal_exact(measure_gradients(subject, trial)));
 }
 

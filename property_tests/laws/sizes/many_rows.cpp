@@ -108,7 +108,7 @@ Case with_whole_heads(Case c) {
 /// that wrap, scratch memory that is used twice, slices whose ends overlap.
 LawResult results_equal_exact(const Subject& subject, const Case& c) {
   LawResult forward = equals_exact(measure(subject, make_trial(c)));
-  if (forward.outcome != Outcome::held || !subject.can.backward) return forward;
+  if (forward.outcome != Outcome::held || !subject.can.has(Ability::backward)) return forward;
   return both(forward, equal_exact(measure_gradients(subject, make_gradient_trial(c))));
 }
 

@@ -68,8 +68,8 @@ struct Moved {
 /// Places all inputs far apart, or one of them alone.
 LawResult far_strides_do_not_matter(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
-  const bool differentiates =
-      c.seed % 2 == 0 && subject.can.backward && subject.can.deterministic_gradients;
+  const bool differentiates = c.seed % 2 == 0 && subject.can.has(Ability::backward) &&
+                              subject.can.has(Ability::deterministic_gradients);
   AttentionInput input = differentiates ? trial.input() : trial.base.input();
   const AttentionInput dense = input;
   const AttentionTensors& data = trial.base.data;
@@ -111,7 +111,7 @@ std::vector<Law> far_memory_laws() {
                         "pages with nothing between, give the same bits, in both passes.",
            .exact = true,
            .shape_case = several_tokens,
-           .not_applicable = needs_strided_inputs,
+           .needs = {Ability::strided_inputs},
            .check = far_strides_do_not_matter,
            .keeps_modifiers = true}};
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "property_tests/endings.h"
 #include "property_tests/subject.h"
 
 namespace ringlab::verify {

@@ -45,7 +45,7 @@ std::vector<Law> memory_laws() {
            "Inputs in any memory order, backwards, with NaN in the gaps, give the same bits.",
        .exact = true,
        .shape_case = any_case,
-       .not_applicable = needs_strided_inputs,
+       .needs = {Ability::strided_inputs},
        .check = strides_do_not_matter,
        .keeps_modifiers = true},
       {.id = "P39",

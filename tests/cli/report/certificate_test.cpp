@@ -77,10 +77,10 @@ TEST(Verdict, is_a_word_for_how_it_ended) {
   EXPECT_EQ(verdict_of(failing(element, verify::Ending::crashed), 1).word, Word::crash);
   EXPECT_EQ(verdict_of(failing(element, verify::Ending::timed_out), 1).word, Word::timeout);
   SubjectResult changing = passing();
-  changing.subject.can.deterministic = false;
+  changing.subject.can.drop({verify::Ability::deterministic});
   EXPECT_EQ(word_text(verdict_of(changing, 1).word), "PASS-statistical");
   SubjectResult any_order = passing();
-  any_order.subject.can.deterministic_gradients = false;
+  any_order.subject.can.drop({verify::Ability::deterministic_gradients});
   EXPECT_EQ(verdict_of(any_order, 1).word, Word::pass_statistical);
   EXPECT_THAT(verdict_of(any_order, 1).sentence, HasSubstr("bits of its gradients"));
 }

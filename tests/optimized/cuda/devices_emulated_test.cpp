@@ -11,7 +11,6 @@
 #include "optimized/ring/engine.h"
 #include "optimized/ring/padded_channels.h"
 #include "optimized/ring/whole_tensors.h"
-#include "property_tests/engine_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
 #include "tests/optimized/cuda/devices_trial.h"

@@ -4,7 +4,6 @@
 
 #include <span>
 
-#include "property_tests/subject.h"
 #include "property_tests/verify.h"
 #include "stages/12_overlapped_causal_ring/on_streams.h"
 #include "stages/common/run_ranks.h"
@@ -42,7 +41,7 @@ TEST(EmulatedStage, obeys_every_law) {
   subject.run = run_emulated;
   // What the kernels take; laws that want other channels meet the tile program.
   subject.can.dtypes = {DType::f16, DType::bf16};
-  subject.can.bit_masks = false;
+  subject.can.drop({verify::Ability::bit_masks});
   subject.can.head_dim_multiple = 8;
   subject.can.max_head_dim = 64;
   const verify::SubjectVerdict verdict =

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "property_tests/verify.h"
+#include "tests/expect_laws.h"
 #include "tests/property_tests/plugins/plugin_folder.h"
 
 namespace ringlab::verify {
@@ -13,14 +14,8 @@ using ::testing::HasSubstr;
 
 constexpr int kCases = 12;
 
-/// Verdicts of a correct example: everything holds or is skipped for a reason.
 void expect_right(const std::string& name, int least_laws) {
-  const SubjectVerdict verdict = verify_subject(plugin_named(name), {.cases_per_law = kCases});
-  for (const LawVerdict& law : verdict.laws) {
-    EXPECT_FALSE(law.failure) << law.id << ": " << law.failure->message << "\n"
-                              << law.failure->token;
-  }
-  EXPECT_GE(verdict.laws_passed(), least_laws);
+  expect_laws_kept(plugin_named(name), {.cases_per_law = kCases}, least_laws);
 }
 
 TEST(ExamplePlugins, the_template_is_right) { expect_right("template", 40); }

@@ -10,6 +10,8 @@
 
 #include "property_tests/mutants/mutants.h"
 #include "property_tests/plugins/plugin_modifiers.h"
+#include "property_tests/plugins/plugin_profile.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/ringlab_plugin.h"
 
 namespace {
@@ -181,17 +183,8 @@ ringlab_abilities abilities_of(const verify::Capabilities& can) {
   for (const ModifierKind kind : kModifierKinds) {
     if (can.modifiers.knows(kind)) abilities.modifiers |= plugins::modifier_bit(kind);
   }
-  abilities.backward = can.backward;
-  abilities.ranks = can.many_ranks;
-  abilities.deterministic = can.deterministic;
-  abilities.masked_may_be_nan = can.masked_may_be_nan;
-  abilities.sums_keys_in_order = can.sums_keys_in_order;
-  for (std::int32_t* ability :
-       {&abilities.lse, &abilities.grouped_heads, &abilities.rectangular, &abilities.other_v_dim,
-        &abilities.no_tokens, &abilities.empty_rows, &abilities.any_scale,
-        &abilities.strided_inputs, &abilities.same_bits_per_row, &abilities.divides_last}) {
-    *ability = 1;
-  }
+  for (const auto& [ability, field] : plugins::kDeclared) abilities.*field = can.has(ability);
+  abilities.threads = 0;
   return abilities;
 }
 

@@ -13,23 +13,25 @@
 #include "property_tests/diagnosis/diagnosis.h"
 #include "property_tests/verify.h"
 #include "stages/common/stage.h"
+#include "tests/expect_laws.h"
 #include "tests/property_tests/plugins/plugin_folder.h"
 
 namespace ringlab::verify {
 namespace {
 
-SubjectVerdict verdict_of(const std::string& name, const VerifyOptions& options) {
+Subject mutant_plugin(const std::string& name) {
   setenv("RINGLAB_MUTANT", name.c_str(), 1);
-  return verify_subject(plugin_named("mutant"), options);
+  return plugin_named("mutant");
+}
+
+SubjectVerdict verdict_of(const std::string& name, const VerifyOptions& options) {
+  return verify_subject(mutant_plugin(name), options);
 }
 
 TEST(MutantPlugins, correct_stages_break_no_law) {
   for (const char* stage : {"ring", "backward", "optimized"}) {
-    const SubjectVerdict verdict = verdict_of(stage, {.cases_per_law = 4});
-    for (const LawVerdict& law : verdict.laws) {
-      EXPECT_FALSE(law.failure) << stage << " " << law.id << ": " << law.failure->message;
-    }
-    EXPECT_GE(verdict.laws_passed(), 50) << stage;
+    SCOPED_TRACE(stage);
+    expect_laws_kept(mutant_plugin(stage), {.cases_per_law = 4}, 50);
   }
 }
 

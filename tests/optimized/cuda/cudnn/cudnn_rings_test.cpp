@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "optimized/ring/vendor/cudnn_engine.h"
-#include "property_tests/vendor_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
 #include "reference/core/machine/machine_error.h"

@@ -3,6 +3,7 @@
 #include "optimized/ring/device_engine.h"
 #include "optimized/ring/engine.h"
 #include "optimized/ring/vendor/cudnn_engine.h"
+#include "property_tests/endings.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 #include "tests/optimized/cuda/device/device_test.h"
 
