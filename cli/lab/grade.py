@@ -1,4 +1,4 @@
-"""`ringlab lab grade` and `submit`: what they are told, print and write."""
+"""`ringlab lab grade` and `submit`: options, printed lines and written files."""
 import argparse
 import concurrent.futures
 import json
@@ -17,7 +17,7 @@ from workspace import Workspace, count_of_labs, exported, write_file
 
 
 def run(options) -> int:
-    """0 when all could be judged, whatever the points."""
+    """Exit code 0 when all work could be judged, whatever the points."""
     began = time.monotonic()
     seeds = grading.seeds_of(pathlib.Path(options.secret))
     handed_in = all_submissions(options.submissions, options.student)
@@ -51,7 +51,7 @@ def all_submissions(paths: list[str], student: str | None) -> list[submission.Su
 
 
 def labs_of(one: submission.Submission, stages: str | None) -> list[Lab]:
-    """Those that were set, or those that were handed in."""
+    """The labs that --stages names, or those that were handed in."""
     if stages:
         return labs_between(stages)
     return [lab for lab in all_labs() if lab.file_name() in one.files]
@@ -59,7 +59,7 @@ def labs_of(one: submission.Submission, stages: str | None) -> list[Lab]:
 
 def graded(handed_in: list[submission.Submission], stages: str | None, seeds: grading.Seeds,
            jobs: int):
-    """Their documents, in order; `jobs` labs at a time."""
+    """The documents of submissions, in order; `jobs` labs are graded at a time."""
     where = grading.environment()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         parts = [(one, [pool.submit(grading.grade_lab, lab, one, seeds)
@@ -73,7 +73,7 @@ def graded(handed_in: list[submission.Submission], stages: str | None, seeds: gr
 
 
 def kept(document: dict, output: pathlib.Path) -> dict:
-    """Writes the reports of one student, with what was better before."""
+    """Writes the reports of one student; items with more points in an earlier run keep them."""
     folder = output / document["student"]
     native = folder / "grade.json"
     try:
@@ -90,7 +90,7 @@ def kept(document: dict, output: pathlib.Path) -> dict:
 
 
 def submit(options) -> int:
-    """Packs what is handed in, and says what of it would be refused."""
+    """Packs the files to hand in, and warns of code that would be refused."""
     workspace = Workspace(pathlib.Path(options.dir))
     files = submission.files_of_folder(workspace.path)
     labs = [lab for lab in all_labs() if lab.file_name() in files]

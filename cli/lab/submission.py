@@ -1,4 +1,4 @@
-"""What somebody hands in: the files of the labs and the work log, from a folder or a .zip."""
+"""A submission: the files of the labs and the work log, from a folder or a .zip."""
 import dataclasses
 import hashlib
 import pathlib
@@ -18,7 +18,7 @@ class Submission:
     files: dict[str, str]  # "05_ring/ring.h": its text
 
     def digest(self) -> str:
-        """Of the names and texts: the same for the same work, however it was packed."""
+        """The digest of names and texts, independent of how the files were packed."""
         whole = hashlib.sha256()
         for name in sorted(self.files):
             for part in (name, self.files[name]):
@@ -31,7 +31,7 @@ def wanted_names() -> list[str]:
 
 
 def submissions_in(path: pathlib.Path, student: str | None = None) -> list[Submission]:
-    """One, or those that lie in a folder of them."""
+    """The submission at a path, or all those in a folder of submissions."""
     if path.is_dir() and not files_of_folder(path):
         inner = [one for one in sorted(path.iterdir()) if one.is_dir() or one.suffix == ".zip"]
         found = [Submission(name_of(one), files) for one in inner if (files := files_of(one))]
@@ -65,7 +65,7 @@ def files_of(path: pathlib.Path) -> dict[str, str]:
 
 
 def files_of_folder(folder: pathlib.Path) -> dict[str, str]:
-    """Links are no files: they lead to those of others."""
+    """The wanted files of a folder. Links are left out, since they may lead to files of others."""
     files = {}
     for name in wanted_names():
         path = folder / name
@@ -76,7 +76,7 @@ def files_of_folder(folder: pathlib.Path) -> dict[str, str]:
 
 
 def files_of_zip(path: pathlib.Path) -> dict[str, str]:
-    """Nothing is unpacked. All may lie in one more folder."""
+    """The wanted files of a .zip, read without unpacking. They may lie in one common folder."""
     files = {}
     with zipfile.ZipFile(path) as packed:
         for entry in packed.infolist():
@@ -95,7 +95,7 @@ def text_of(content: bytes, path: pathlib.Path) -> str:
 
 
 def pack(entries: dict[str, tuple[bytes, int]], target: pathlib.Path) -> None:
-    """(content, mode) by name. The same bytes for the same files: no dates, no owners."""
+    """Writes a .zip of (content, mode) by name, without dates and owners: equal files give equal bytes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in sorted(entries):
             content, mode = entries[name]
