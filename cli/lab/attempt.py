@@ -111,20 +111,41 @@ class Late(LabError):
     """A run that did not end in time."""
 
 
-def run_ringlab(*words: str, user: int | None = None) -> subprocess.CompletedProcess:
-    """Starts ringlab, as another user where one is given."""
+class Runs:
+    """Programs that run now, in any thread, so that they can be ended together."""
+    now: set[subprocess.Popen] = set()
+    have_ended = False
+
+
+def end_runs() -> None:
+    """Ends all programs that run now; none starts any more."""
+    Runs.have_ended = True
+    for program in tuple(Runs.now):
+        program.terminate()
+
+
+def run_ringlab(*words: str, user: int | None = None, text: str = "") -> subprocess.CompletedProcess:
+    """Runs ringlab, as another user where one is given, with a text as standard input."""
     program = PROGRAMS / "ringlab"
     if not program.exists() or not (PROGRAMS / "ringlab-stage-host").exists():
         raise LabError(f"programs: expected ringlab and ringlab-stage-host in {PROGRAMS}, "
                        "found not both. Build them: cmake --build build --target ringlab "
                        "ringlab-stage-host", 4)
     other = {} if user is None else {"user": user, "group": user, "extra_groups": []}
-    try:
-        return subprocess.run([program, *words], capture_output=True, text=True, errors="replace",
-                              timeout=DEADLINE, check=False, stdin=subprocess.DEVNULL, **other)
-    except subprocess.TimeoutExpired:
-        raise Late(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none. Does the "
-                   "file print much, or compute more than it has to?", 4) from None
+    if Runs.have_ended:
+        raise LabError("grading: expected to go on, found that it was ended", 4)
+    with subprocess.Popen([program, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace", **other) as running:
+        Runs.now.add(running)
+        try:
+            out, err = running.communicate(text, DEADLINE)
+            return subprocess.CompletedProcess(words, running.returncode, out, err)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            raise Late(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none. Does the "
+                       "file print much, or compute more than it has to?", 4) from None
+        finally:
+            Runs.now.discard(running)
 
 
 def judge(library: pathlib.Path, cases: int, seed: int = PUBLIC_SEED,
@@ -138,8 +159,8 @@ def judge(library: pathlib.Path, cases: int, seed: int = PUBLIC_SEED,
 
 def judge_within(call_seconds: int, library: pathlib.Path, cases: int, seed: int,
                  user: int | None) -> Verdict:
-    done = run_ringlab("verify", str(library), "--cases", str(cases), "--seed", str(seed),
-                       "--timeout", str(call_seconds), "--json", "-", user=user)
+    done = run_ringlab("verify", str(library), "--cases", str(cases), "--seed", "-",
+                       "--timeout", str(call_seconds), "--json", "-", user=user, text=f"{seed}\n")
     if done.returncode not in (0, 1):
         raise LabError(done.stderr.strip() or done.stdout.strip(), done.returncode)
     subject = json.loads(done.stdout)["subjects"][0]

@@ -5,6 +5,7 @@ import json
 import pathlib
 import time
 
+import attempt
 import bundle
 import class_page
 import grading
@@ -17,13 +18,16 @@ from workspace import Workspace, count_of_labs, exported, write_file
 
 
 def run(options) -> int:
-    """Exit code 0 when all work could be judged, whatever the points."""
+    """Exit code 0 when all work could be judged, whatever the points; 3 when some could not be read."""
     began = time.monotonic()
     seeds = grading.seeds_of(pathlib.Path(options.secret))
     handed_in = all_submissions(options.submissions, options.student)
     output = pathlib.Path(options.output) if options.output else None
     documents = []
-    for document in graded(handed_in, options.stages, seeds, options.jobs):
+    refused = [one for one in handed_in if one.refused]
+    for one in refused:
+        print(f"{one.student}: not graded: {one.refused}", flush=True)
+    for document in graded([one for one in handed_in if not one.refused], options.stages, seeds, options.jobs):
         if output:
             document = kept(document, output)
         documents.append(document)
@@ -31,7 +35,10 @@ def run(options) -> int:
     if output:
         class_page.write_pages(output)
         print(f"{output}/STUDENT, {output}/class.html, {output}/class.csv")
-    print(f"{len(documents)} graded in {time.monotonic() - began:.0f} s")
+    not_graded = f", {len(refused)} not" if refused else ""
+    print(f"{len(documents)} graded{not_graded}, in {time.monotonic() - began:.0f} s")
+    if refused:
+        return 3
     return 0 if all(document["complete"] for document in documents) else 4
 
 
@@ -68,6 +75,7 @@ def graded(handed_in: list[submission.Submission], stages: str | None, seeds: gr
             for one, labs in parts:
                 yield grading.document(one, [lab.result() for lab in labs], seeds, where)
         except BaseException:
+            attempt.end_runs()
             pool.shutdown(cancel_futures=True)
             raise
 

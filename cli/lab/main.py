@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -326,6 +327,7 @@ def main() -> int:
         parser().error(f"--json: expected test or list, found {options.action}")
     if options.json == "-":
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # the document alone
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of every `finally`
     try:
         code = options.run(options)
         print(end="", file=sys.__stdout__, flush=True)
