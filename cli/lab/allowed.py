@@ -1,4 +1,4 @@
-"""What may not stand in an exercise that is handed in: each with a word about why."""
+"""Finds code that may not stand in an exercise that is handed in, and says why."""
 import functools
 import re
 
@@ -37,7 +37,7 @@ MEMBERS = (".", "->")
 
 
 def blanked(text: str) -> str:
-    """The text with spaces in place of comments and of what literals hold."""
+    """The text with spaces in place of comments and of the contents of literals."""
     return LITERAL.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
@@ -50,7 +50,7 @@ def refusals(lab: Lab, exercise: str, written: Written) -> list[str]:
 
 
 def characters(code: str):
-    """Preprocessor lines, and spellings that hide words from whoever reads."""
+    """Refuses preprocessor lines, and spellings that hide words from a reader."""
     for found in re.finditer(r"^[ \t]*(#|%:|\?\?=)[ \t]*\w*", code, re.MULTILINE):
         yield found.start(1), f"a line for the preprocessor, `{found[0].strip()}`"
     for found in re.finditer(r"\[\s*\[\s*(using|\w+\s*::)", code):
@@ -73,13 +73,13 @@ def words(code: str):
 
 
 def before(code: str, at: int) -> str:
-    """The mark that stands before a word."""
+    """The punctuation before a word: `->`, `::` or one character."""
     head = code[:at].rstrip()
     return head[-2:] if head[-2:] in ("->", "::") else head[-1:]
 
 
 def foreign(lab: Lab, code: str):
-    """Calls of the reference and of other stages, but for what the stage itself is made of."""
+    """Refuses calls of the reference and of other stages; the stage's own includes are allowed."""
     ours = set(re.findall(r"\w+", lab.header)) | {lab.name}
     ours |= set(re.findall(r"\w+", " ".join(h for e in lab.exercises for h in e.hints)))
     solved = " ".join(lab.region(exercise.name)["body"] for exercise in lab.exercises)
@@ -96,7 +96,7 @@ def foreign(lab: Lab, code: str):
 
 
 def braces(code: str):
-    """What closes more than it opened would leave the place that it has."""
+    """Refuses code that closes more braces than it opened: the rest would stand outside the exercise."""
     open_ones = []
     for found in re.finditer(r"[(){}\[\]]", code):
         if found[0] in "({[":
@@ -117,7 +117,7 @@ def stage_names() -> frozenset[str]:
 
 @functools.cache
 def functions_of_others() -> frozenset[str]:
-    """Of the headers of the stages and of the reference; what all stages share is a tool."""
+    """Names of functions in the headers of the stages and of the reference, but for stages/common, which is for all."""
     headers = [*STAGES.glob("[0-9][0-9]_*/*.h"), STAGES.parent / "reference" / "core" / "state.h",
                *(STAGES.parent / "reference" / "attention").glob("*.h")]
     return frozenset(name for header in headers for name in FUNCTION.findall(header.read_text()))

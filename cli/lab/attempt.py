@@ -28,7 +28,7 @@ PUBLIC_SEED = 1
 
 
 class Outcome(enum.Enum):
-    """Each with the exit code that it has."""
+    """Outcomes of a try; the value is the exit code of `ringlab lab test`."""
     DONE = 0
     WRONG = 1
     NOT_DONE = 10
@@ -62,7 +62,7 @@ def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
 
 def compile_file(folder: pathlib.Path, lab: Lab, source: pathlib.Path,
                  library: pathlib.Path) -> list[str]:
-    """Makes a library of a file in the folder that stands for the lab's stage."""
+    """Compiles a file, in a folder that stands in for the lab's stage, to a library."""
     library.parent.mkdir(exist_ok=True)
     glue = library.with_suffix(".cpp")
     source = source.resolve()
@@ -88,7 +88,7 @@ def compiler_version() -> str:
 
 
 def warnings_of(source: pathlib.Path) -> str:
-    """What the compiler has to say of a file that is not a learner's; "" where that is nothing."""
+    """The compiler's warnings about a file that no learner wrote; "" where it has none."""
     words = [*shlex.split(COMPILER), *FLAGS, "-Werror", "-fsyntax-only", "-x", "c++", "-include",
              str(source), "-I", str(STAGES.parent), "/dev/null"]
     return subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE,
@@ -96,7 +96,7 @@ def warnings_of(source: pathlib.Path) -> str:
 
 
 def first_error(text: str, source: pathlib.Path, folder: pathlib.Path) -> list[str]:
-    """The error, and where in the learner's file it comes from."""
+    """The first error, and the line of the learner's file that leads to it."""
     lines = text.splitlines()
     mine = re.compile(re.escape(str(source)) + r":(\d+)")
     at = next((i for i, line in enumerate(lines) if re.search(r"\b(fatal )?error: ", line)), 0)
@@ -111,25 +111,46 @@ class Late(LabError):
     """A run that did not end in time."""
 
 
-def run_ringlab(*words: str, user: int | None = None) -> subprocess.CompletedProcess:
-    """As another user, where one is given."""
+class Runs:
+    """Programs that run now, in any thread, so that they can be ended together."""
+    now: set[subprocess.Popen] = set()
+    have_ended = False
+
+
+def end_runs() -> None:
+    """Ends all programs that run now; none starts any more."""
+    Runs.have_ended = True
+    for program in tuple(Runs.now):
+        program.terminate()
+
+
+def run_ringlab(*words: str, user: int | None = None, text: str = "") -> subprocess.CompletedProcess:
+    """Runs ringlab, as another user where one is given, with a text as standard input."""
     program = PROGRAMS / "ringlab"
     if not program.exists() or not (PROGRAMS / "ringlab-stage-host").exists():
         raise LabError(f"programs: expected ringlab and ringlab-stage-host in {PROGRAMS}, "
                        "found not both. Build them: cmake --build build --target ringlab "
                        "ringlab-stage-host", 4)
     other = {} if user is None else {"user": user, "group": user, "extra_groups": []}
-    try:
-        return subprocess.run([program, *words], capture_output=True, text=True, errors="replace",
-                              timeout=DEADLINE, check=False, stdin=subprocess.DEVNULL, **other)
-    except subprocess.TimeoutExpired:
-        raise Late(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none. Does the "
-                   "file print much, or compute more than it has to?", 4) from None
+    if Runs.have_ended:
+        raise LabError("grading: expected to go on, found that it was ended", 4)
+    with subprocess.Popen([program, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace", **other) as running:
+        Runs.now.add(running)
+        try:
+            out, err = running.communicate(text, DEADLINE)
+            return subprocess.CompletedProcess(words, running.returncode, out, err)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            raise Late(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none. Does the "
+                       "file print much, or compute more than it has to?", 4) from None
+        finally:
+            Runs.now.discard(running)
 
 
 def judge(library: pathlib.Path, cases: int, seed: int = PUBLIC_SEED,
           user: int | None = None) -> Verdict:
-    """Nobody is called stuck for a busy machine: whoever misses a deadline gets a later one."""
+    """The verdict of a run, which is repeated with a later deadline if it missed one: the machine may be busy."""
     verdict = judge_within(CALL_SECONDS, library, cases, seed, user)
     if any(words in line for line in verdict.lines for words in DEADLINES):
         verdict = judge_within(BUSY_CALL_SECONDS, library, cases, seed, user)
@@ -138,8 +159,8 @@ def judge(library: pathlib.Path, cases: int, seed: int = PUBLIC_SEED,
 
 def judge_within(call_seconds: int, library: pathlib.Path, cases: int, seed: int,
                  user: int | None) -> Verdict:
-    done = run_ringlab("verify", str(library), "--cases", str(cases), "--seed", str(seed),
-                       "--timeout", str(call_seconds), "--json", "-", user=user)
+    done = run_ringlab("verify", str(library), "--cases", str(cases), "--seed", "-",
+                       "--timeout", str(call_seconds), "--json", "-", user=user, text=f"{seed}\n")
     if done.returncode not in (0, 1):
         raise LabError(done.stderr.strip() or done.stdout.strip(), done.returncode)
     subject = json.loads(done.stdout)["subjects"][0]
@@ -150,7 +171,7 @@ def judge_within(call_seconds: int, library: pathlib.Path, cases: int, seed: int
 
 
 def wrong(subject: dict) -> Verdict:
-    """The name first, then what shows it."""
+    """A verdict with the name of the mistake first, then the evidence."""
     broken = [law for law in subject["laws"] if law.get("failure")]
     if not broken:
         return Verdict(Outcome.WRONG, [str(subject["input"])])
@@ -172,19 +193,19 @@ def wrong(subject: dict) -> Verdict:
 
 
 def shown_of(broken: list[dict], insight: dict) -> dict:
-    """The law that a diagnosis is of. Where there is none, the plainest."""
+    """The broken law that the diagnosis explains; without a diagnosis the plainest one."""
     has_diagnosis = insight.get("explains") or insight.get("findings")
     wanted = [insight["law"]] if has_diagnosis else ["equals_reference", "gradients_equal_reference"]
     return next((law for name in wanted for law in broken if law["id"] == name), broken[0])
 
 
 def without_suspect(message: str) -> str:
-    """No rank is at fault more than others: all of them run the learner's file."""
+    """The message without the rank at fault: all ranks run the learner's file."""
     return re.sub(r"\.? Suspect: rank \d+", "", message)
 
 
 def question_about(message: str) -> str:
-    """Where no mistake is known by name."""
+    """A question that points at the cause, for mistakes without a known name."""
     if "disagree about the size" in message:
         return "Whose chunk is on its way here, and what makes both ends think of the same owner?"
     return ""
@@ -209,7 +230,7 @@ def judge_or_late(library: pathlib.Path, cases: int) -> Verdict:
 
 
 def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
-    """Compiles and judges, and notes what came of it."""
+    """Compiles and judges the learner's file, and notes the verdict in the workspace."""
     began = time.monotonic()
     error = compile_lab(workspace, lab)
     compiled = time.monotonic()

@@ -1,4 +1,4 @@
-"""`ringlab lab bundle FILE.zip`: what Gradescope needs: scripts, the source, the secret."""
+"""`ringlab lab bundle FILE.zip`: an autograder for Gradescope: scripts, the source, the secret."""
 import os
 import pathlib
 
@@ -33,7 +33,7 @@ def run(options) -> int:
 
 
 def source_files() -> list[pathlib.Path]:
-    """All of the source tree, but for what was built and what is hidden."""
+    """Files of the source tree, but for build folders and hidden ones."""
     found = []
     for folder, folders, files in os.walk(STAGES.parent):
         folders[:] = sorted(name for name in folders if not name.startswith(LEFT_OUT))

@@ -1,4 +1,4 @@
-"""The labs: stages with a lab.toml, and what a learner gets of them."""
+"""The labs: stages with a lab.toml, their exercises, questions and files for learners."""
 import dataclasses
 import difflib
 import os
@@ -15,7 +15,7 @@ COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or
 
 
 class LabError(Exception):
-    """What was expected, found, and to do. `code` is the exit code."""
+    """An error whose text says what was expected, found, and to do. `code` is the exit code."""
 
     def __init__(self, text: str, code: int = 2):
         super().__init__(text)
@@ -50,7 +50,7 @@ class Lab:
         self.mistakes = tomllib.loads((folder / "mistakes.toml").read_text())["mistake"]
 
     def region(self, exercise: str) -> re.Match:
-        """What a learner writes, in the header as it is."""
+        """The part of the finished header that a learner writes."""
         pattern = re.compile(REGION.format(name=exercise), re.DOTALL)
         found = pattern.findall(self.header)
         if len(found) != 1:
@@ -75,11 +75,11 @@ class Lab:
         return with_include(without_marks(text), "stages/common/not_done.h")
 
     def solution(self) -> str:
-        """The header as a learner may come to write it."""
+        """The finished header without the marks of planted mistakes."""
         return without_marks(self.header)
 
     def mistakes_named(self, name: str) -> list[dict]:
-        """The planted mistakes that a diagnosis calls so."""
+        """The planted mistakes that a diagnosis calls by this name."""
         return [m for m in self.mistakes if name in (m.get("name"), m["id"])]
 
 
@@ -106,7 +106,7 @@ def all_labs() -> list[Lab]:
 
 
 def find_lab(word: str) -> Lab:
-    """By number, name or folder: "05", "5", "ring", "05_ring"."""
+    """The lab with this number, name or folder: "05", "5", "ring", "05_ring"."""
     labs = all_labs()
     for lab in labs:
         if word in (lab.id, str(int(lab.id)), lab.name, f"{lab.id}_{lab.name}"):
@@ -123,7 +123,7 @@ def did_you_mean(word: str, known: list[str]) -> str:
 
 
 def labs_between(words: str | None) -> list[Lab]:
-    """Of "02-05" or "02"; all unless given."""
+    """The labs of "02-05" or "02"; all unless given."""
     labs = all_labs()
     if words:
         first, _, last = words.partition("-")

@@ -1,4 +1,4 @@
-"""The class at a glance: what is done, which mistakes are common, what the secret seed found."""
+"""The page of a class: exercises done, common mistakes, mistakes that only the secret seed found."""
 import collections
 import csv
 import html
@@ -20,7 +20,7 @@ COLUMNS = ["student", "item", "points", "of", "status", "found_by", "mistakes", 
 
 
 def reports_in(folder: pathlib.Path) -> list[dict]:
-    """Of all students, those that were graded before as well."""
+    """The reports of all students in the folder, those of earlier runs included."""
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*/grade.json"))]
 
 
@@ -48,7 +48,7 @@ def table(reports: list[dict]) -> str:
 
 
 def as_text(value) -> str:
-    """Programs for tables take what begins with these for a formula."""
+    """Text of a cell, which programs for tables do not take for a formula."""
     text = str(value)
     return "'" + text if text[:1] in ("=", "+", "-", "@") else text
 
@@ -95,7 +95,7 @@ def in_words(counts: collections.Counter, without: str = "") -> str:
 
 
 def mistakes(reports: list[dict]) -> str:
-    """By lab, the most common first; those without a name by the law that they break."""
+    """A table of mistakes by lab, the most common first; mistakes without a name by the law that they break."""
     counts, words = collections.Counter(), {}
     for _, item in items_of(reports):
         if "found_by" in item:

@@ -16,7 +16,7 @@ NEIGHBOURS = 3  # labs before this one whose mistakes are offered, too
 
 
 class DebugLab:
-    """A lab whose lab.toml has a [debug] table: which planted mistake, and what somebody saw of it."""
+    """A lab whose lab.toml has a [debug] table: a planted mistake, and a user's report of it."""
 
     def __init__(self, lab: Lab):
         table = tomllib.loads((lab.folder / "lab.toml").read_text())["debug"]
@@ -32,7 +32,7 @@ class DebugLab:
         return re.sub(r"^[ ]+\n", "", without_marks(text), flags=re.MULTILINE)
 
     def lines(self) -> set[int]:
-        """Where the mistake stands in the broken file; beside a line that is missing, both."""
+        """Numbers of the lines of the broken file with the mistake; for a missing line, its two neighbours."""
         right, wrong = self.lab.solution().splitlines(), self.broken().splitlines()
         found = set()
         for kind, _, _, first, last in difflib.SequenceMatcher(None, right, wrong,
@@ -44,7 +44,7 @@ class DebugLab:
         return found
 
     def choices(self) -> list[str]:
-        """Names to choose from: of mistakes of this lab and of those before it."""
+        """Names to choose from: mistakes of this lab and of the labs before it."""
         labs = all_labs()
         at = [lab.id for lab in labs].index(self.lab.id)
         near = labs[max(0, at - NEIGHBOURS):at + 1]
@@ -82,7 +82,7 @@ def show_all(workspace: Workspace) -> int:
 
 
 def hand_out(workspace: Workspace, one: DebugLab, anyway: bool) -> None:
-    """Writes the file, unless it is there. It holds what the lab itself asks for."""
+    """Writes the broken file, unless it is there. It shows the solution of the lab itself."""
     if one.file(workspace).exists():
         return
     if not anyway and workspace.of(one.lab)["outcome"] != "done":
@@ -93,7 +93,7 @@ def hand_out(workspace: Workspace, one: DebugLab, anyway: bool) -> None:
 
 
 def show_one(workspace: Workspace, one: DebugLab, anyway: bool) -> int:
-    """What somebody saw, and what the laws see: without the name."""
+    """Prints the user's report and the broken laws, without the name of the mistake."""
     import attempt
     hand_out(workspace, one, anyway)
     library = workspace.path / HIDDEN / f"{one.lab.id}_{one.lab.name}_debug.so"

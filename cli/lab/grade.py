@@ -1,10 +1,11 @@
-"""`ringlab lab grade` and `submit`: what they are told, print and write."""
+"""`ringlab lab grade` and `submit`: options, printed lines and written files."""
 import argparse
 import concurrent.futures
 import json
 import pathlib
 import time
 
+import attempt
 import bundle
 import class_page
 import grading
@@ -17,13 +18,16 @@ from workspace import Workspace, count_of_labs, exported, write_file
 
 
 def run(options) -> int:
-    """0 when all could be judged, whatever the points."""
+    """Exit code 0 when all work could be judged, whatever the points; 3 when some could not be read."""
     began = time.monotonic()
     seeds = grading.seeds_of(pathlib.Path(options.secret))
     handed_in = all_submissions(options.submissions, options.student)
     output = pathlib.Path(options.output) if options.output else None
     documents = []
-    for document in graded(handed_in, options.stages, seeds, options.jobs):
+    refused = [one for one in handed_in if one.refused]
+    for one in refused:
+        print(f"{one.student}: not graded: {one.refused}", flush=True)
+    for document in graded([one for one in handed_in if not one.refused], options.stages, seeds, options.jobs):
         if output:
             document = kept(document, output)
         documents.append(document)
@@ -31,7 +35,10 @@ def run(options) -> int:
     if output:
         class_page.write_pages(output)
         print(f"{output}/STUDENT, {output}/class.html, {output}/class.csv")
-    print(f"{len(documents)} graded in {time.monotonic() - began:.0f} s")
+    not_graded = f", {len(refused)} not" if refused else ""
+    print(f"{len(documents)} graded{not_graded}, in {time.monotonic() - began:.0f} s")
+    if refused:
+        return 3
     return 0 if all(document["complete"] for document in documents) else 4
 
 
@@ -51,7 +58,7 @@ def all_submissions(paths: list[str], student: str | None) -> list[submission.Su
 
 
 def labs_of(one: submission.Submission, stages: str | None) -> list[Lab]:
-    """Those that were set, or those that were handed in."""
+    """The labs that --stages names, or those that were handed in."""
     if stages:
         return labs_between(stages)
     return [lab for lab in all_labs() if lab.file_name() in one.files]
@@ -59,7 +66,7 @@ def labs_of(one: submission.Submission, stages: str | None) -> list[Lab]:
 
 def graded(handed_in: list[submission.Submission], stages: str | None, seeds: grading.Seeds,
            jobs: int):
-    """Their documents, in order; `jobs` labs at a time."""
+    """The documents of submissions, in order; `jobs` labs are graded at a time."""
     where = grading.environment()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         parts = [(one, [pool.submit(grading.grade_lab, lab, one, seeds)
@@ -68,12 +75,13 @@ def graded(handed_in: list[submission.Submission], stages: str | None, seeds: gr
             for one, labs in parts:
                 yield grading.document(one, [lab.result() for lab in labs], seeds, where)
         except BaseException:
+            attempt.end_runs()
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def kept(document: dict, output: pathlib.Path) -> dict:
-    """Writes the reports of one student, with what was better before."""
+    """Writes the reports of one student; items with more points in an earlier run keep them."""
     folder = output / document["student"]
     native = folder / "grade.json"
     try:
@@ -90,7 +98,7 @@ def kept(document: dict, output: pathlib.Path) -> dict:
 
 
 def submit(options) -> int:
-    """Packs what is handed in, and says what of it would be refused."""
+    """Packs the files to hand in, and warns of code that would be refused."""
     workspace = Workspace(pathlib.Path(options.dir))
     files = submission.files_of_folder(workspace.path)
     labs = [lab for lab in all_labs() if lab.file_name() in files]

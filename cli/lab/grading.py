@@ -1,4 +1,4 @@
-"""Points for what was handed in: exercises in a clean copy of their file, under two seeds."""
+"""Points for submissions: each exercise is judged in a clean copy of its file, under two seeds."""
 import dataclasses
 import hashlib
 import os
@@ -22,7 +22,7 @@ NOBODY = 65534
 
 @dataclasses.dataclass
 class Seeds:
-    """The public one is that of `ringlab lab test`; nobody but the grader knows the other."""
+    """Seeds of cases: the public one of `ringlab lab test`, and a secret one that only the grader knows."""
     secret: int
     secret_sha256: str
 
@@ -78,7 +78,7 @@ def item_of(lab: Lab, exercise: Exercise, status: str, facts: dict) -> dict:
 
 
 def unjudged(lab: Lab, exercise: Exercise, file: str | None, mine: regions.Written | None):
-    """(status, facts) of what needs no run; None for everything else."""
+    """(status, facts) of an exercise that needs no run; None for others."""
     if file is None:
         return "not handed in", {"lines": [f"{lab.file_name()}: no such file"]}
     if mine is None:
@@ -91,7 +91,7 @@ def unjudged(lab: Lab, exercise: Exercise, file: str | None, mine: regions.Writt
 
 
 def judged(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> dict:
-    """(status, facts) by exercise: of all of them together, and where that is not right of each by
+    """(status, facts) by exercise: all exercises are judged together, and where that fails each by
     itself, the others being those of the repository."""
     if not written:
         return {}
@@ -116,7 +116,7 @@ def judge(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> tuple[
 
 
 def run(lab: Lab, library: pathlib.Path, seeds: Seeds) -> tuple[str, dict]:
-    """Right where no seed finds anything; else what the first one found."""
+    """(status, facts): right where no seed finds a mistake, else the finding of the first one that does."""
     for name, seed, cases in seeds.all():
         try:
             verdict = attempt.judge(library, cases, seed, other_user())
@@ -131,12 +131,12 @@ def run(lab: Lab, library: pathlib.Path, seeds: Seeds) -> tuple[str, dict]:
 
 
 def other_user() -> int | None:
-    """Of the process that runs what was handed in, where the grader is root."""
+    """The user under whom submitted code runs, where the grader is root."""
     return NOBODY if os.geteuid() == 0 else None
 
 
 def require_for_others(permission: str, path: pathlib.Path) -> None:
-    """Folders of root's own would make everything look wrong."""
+    """Environment error where another user lacks the permission: all work would look wrong."""
     user = other_user()
     if user is not None and subprocess.run(["test", permission, path], user=user, group=user,
                                            extra_groups=[], check=False).returncode != 0:

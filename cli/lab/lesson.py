@@ -1,4 +1,4 @@
-"""The lesson of a stage as a learner gets it: about the file, the commands and the links that are there."""
+"""The lesson of a stage for a learner's folder, with its file, commands and links."""
 import os
 import pathlib
 import re
@@ -11,7 +11,7 @@ AFTER_AN_EDIT = re.compile(r"^After an edit: .*$", re.MULTILINE)
 
 
 def lesson_of(lab: Lab, folder: pathlib.Path) -> str:
-    """Of a lab whose files lie in `folder`, beside the folders of others."""
+    """The lesson of a lab whose files lie in `folder`, beside the folders of other labs."""
     text = (lab.folder / "lesson.md").read_text()
     text = AFTER_AN_EDIT.sub(f"After an edit: `ringlab lab test {lab.id}`.", text)
     text = text.replace("build/bin/ringlab", str(PROGRAMS.resolve() / "ringlab"))
@@ -20,7 +20,7 @@ def lesson_of(lab: Lab, folder: pathlib.Path) -> str:
 
 
 def exercises_of(lab: Lab, gaps: re.Match) -> str:
-    """Where the gaps are in a learner's file, which has exercises."""
+    """The places of the exercises in a learner's file."""
     holders = [next((exercise.name for exercise in lab.exercises
                      if f"// [gap: {gap}]" in lab.region(exercise.name)["body"]), None)
                for gap in re.findall(r"`(\w+)`", gaps[2])]
@@ -33,6 +33,6 @@ def exercises_of(lab: Lab, gaps: re.Match) -> str:
 
 
 def link_from(lab: Lab, folder: pathlib.Path, link: re.Match) -> str:
-    """To what lies beside the lesson, or else to the page in ringlab's own tree."""
+    """A link to a file beside the lesson, or else to the page in ringlab's own tree."""
     target = link[1] if (folder / link[1]).exists() else os.path.normpath(lab.folder / link[1])
     return f"]({target}{link[2] or ''})"

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -34,7 +35,7 @@ def next_lab(workspace: Workspace) -> Lab:
 
 
 def write_json(options, document: dict) -> None:
-    """What was found, beside the text or in its place."""
+    """Writes the document to --json FILE; - is standard output, in place of text."""
     text = json.dumps({"schema": 1, "action": options.action} | document, indent=1) + "\n"
     if options.json == "-":
         sys.__stdout__.write(text)
@@ -64,7 +65,7 @@ def do_list(options) -> int:
 
 
 def to_write(workspace: Workspace, lab: Lab) -> list[str]:
-    """All exercises where the file is missing."""
+    """Names of exercises still to write; all of them where the file is missing."""
     if workspace.is_missing(lab):
         return [exercise.name for exercise in lab.exercises]
     return workspace.not_done(lab)
@@ -103,7 +104,7 @@ def show(lab: Lab, verdict: attempts.Verdict) -> None:
 
 
 def tried(workspace: Workspace, lab: Lab, cases: int = attempts.CASES) -> attempts.Verdict:
-    """A try, and what of it would get no points."""
+    """The verdict of a try, with warnings about code that would get no points."""
     verdict = attempts.attempt(workspace, lab, cases)
     if verdict.outcome is attempts.Outcome.DONE:
         refused = grade.warnings_of(lab, workspace.text(lab))
@@ -194,7 +195,7 @@ def do_reset(options) -> int:
 
 
 def do_explain(options) -> int:
-    """A name that a test gave is explained for the lab that it was given for; others for all stages."""
+    """Explains a mistake: for the lab in which a test named it, else for all stages."""
     name, told = options.mistake, named_by_tests(options)
     planted = [(lab, mistake) for lab in all_labs() for mistake in lab.mistakes_named(name)]
     here = [(lab, mistake) for lab, mistake in planted if lab.id in told.get(name, {})]
@@ -211,7 +212,7 @@ def do_explain(options) -> int:
 
 
 def named_by_tests(options) -> dict[str, dict[str, str]]:
-    """By name: what tests of a lab said that it is, by lab."""
+    """Explanations that tests gave: by name of the mistake, then by lab."""
     try:
         labs = workspace_of(options).state["labs"]
     except LabError:
@@ -248,7 +249,7 @@ def do_ask(options) -> int:
 
 
 def is_same(given: str, answer: str) -> bool:
-    """As text in any case, or as numbers."""
+    """True when two answers are equal, as text in any case or as numbers."""
     try:
         return float(given) == float(answer)
     except ValueError:
@@ -265,7 +266,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=Formatter, **words)
 
     def error(self, message):
-        """One line, as everywhere in ringlab."""
+        """Prints a usage error in one line, as every ringlab command does."""
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         near = did_you_mean(wrong[1], re.findall(r"\w+", wrong[2])) if wrong else ""
         self.exit(2, f"ringlab: lab: {message}{near or '.'} `ringlab lab --help` has the rest.\n")
@@ -326,6 +327,7 @@ def main() -> int:
         parser().error(f"--json: expected test or list, found {options.action}")
     if options.json == "-":
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # the document alone
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of every `finally`
     try:
         code = options.run(options)
         print(end="", file=sys.__stdout__, flush=True)

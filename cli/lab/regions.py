@@ -1,4 +1,4 @@
-"""What a learner wrote of a file, and the file with it in a clean copy of everything else."""
+"""The regions of a file that a learner wrote, and a clean copy of the file with them."""
 import dataclasses
 import re
 
@@ -7,7 +7,7 @@ from catalogue import Lab, stubs_in, with_include, without_marks
 
 @dataclasses.dataclass
 class Written:
-    """Between "Yours: NAME." and "End of NAME.": the text, and the number of its first line."""
+    """The text between "Yours: NAME." and "End of NAME.", and the number of its first line."""
     text: str
     line: int
 
@@ -21,7 +21,7 @@ def pattern_of(exercise: str) -> re.Pattern:
 
 
 def written_in(file: str, exercise: str) -> Written | None:
-    """None where the two comments do not stand there once each."""
+    """The learner's text of an exercise; None unless its two comments stand in the file once each."""
     found = list(pattern_of(exercise).finditer(file))
     if len(found) != 1 or file.count(f"// End of {exercise}.") != 1:
         return None
@@ -29,7 +29,7 @@ def written_in(file: str, exercise: str) -> Written | None:
 
 
 def outside(lab: Lab, file: str) -> str:
-    """The file without what is to be written."""
+    """The file without its exercises."""
     for exercise in lab.exercises:
         file = pattern_of(exercise.name).sub("", file)
     return file
@@ -40,7 +40,7 @@ def differs_outside(lab: Lab, file: str) -> bool:
 
 
 def composed(lab: Lab, written: dict[str, Written], name: str) -> str:
-    """The stage's file, as in the repository, with these exercises as they were written.
+    """The stage's file of the repository with these exercises as the learner wrote them.
 
     The compiler speaks of the lines of a learner's file, `name`."""
     text = lab.header

@@ -1,14 +1,19 @@
-"""What somebody hands in: the files of the labs and the work log, from a folder or a .zip."""
+"""A submission: the files of the labs and the work log, from a folder or a .zip."""
 import dataclasses
 import hashlib
+import os
 import pathlib
 import re
+import stat
 import zipfile
+import zlib
 
 from catalogue import LabError, all_labs
 
 WORK_LOG = "worklog.md"
 MOST_BYTES = 1 << 20  # of a file
+MOST_ARCHIVE_BYTES = 16 << 20
+MOST_ENTRIES = 1000  # of an archive
 STUDENT = re.compile(r"[A-Za-z0-9_@+][A-Za-z0-9_@+. -]{0,99}")
 
 
@@ -16,9 +21,10 @@ STUDENT = re.compile(r"[A-Za-z0-9_@+][A-Za-z0-9_@+. -]{0,99}")
 class Submission:
     student: str
     files: dict[str, str]  # "05_ring/ring.h": its text
+    refused: str = ""  # the reason why it cannot be read; "" where it can
 
     def digest(self) -> str:
-        """Of the names and texts: the same for the same work, however it was packed."""
+        """The digest of names and texts, independent of how the files were packed."""
         whole = hashlib.sha256()
         for name in sorted(self.files):
             for part in (name, self.files[name]):
@@ -31,23 +37,34 @@ def wanted_names() -> list[str]:
 
 
 def submissions_in(path: pathlib.Path, student: str | None = None) -> list[Submission]:
-    """One, or those that lie in a folder of them."""
+    """The submission at a path, or all those in a folder of submissions. There, one that cannot be read
+    has its reason in `refused`, and does not stop the others."""
+    path = path.resolve()
     if path.is_dir() and not files_of_folder(path):
-        inner = [one for one in sorted(path.iterdir()) if one.is_dir() or one.suffix == ".zip"]
-        found = [Submission(name_of(one), files) for one in inner if (files := files_of(one))]
+        inner = [submission_at(one) for one in sorted(path.iterdir()) if not one.name.startswith(".")]
+        found = [one for one in inner if one.files or one.refused]
         if student and len(found) == 1:
             found[0].student = student
     else:
         found = [Submission(student or name_of(path), files_of(path))]
-    if not any(one.files for one in found):
+    if not found or not any(one.files or one.refused for one in found):
         raise LabError(f"{path}: expected a folder that `ringlab lab export` wrote, or a .zip of "
                        "`ringlab lab submit`, found no file of a lab in it", 3)
     return found
 
 
+def submission_at(path: pathlib.Path) -> Submission:
+    """One of a folder of submissions. A link is not followed."""
+    try:
+        if path.is_symlink():
+            raise LabError(f"{path}: expected a folder or a .zip file, found a link", 3)
+        return Submission(name_of(path), files_of(path))
+    except LabError as error:
+        return Submission(path.name, {}, str(error))
+
+
 def name_of(path: pathlib.Path) -> str:
     """The student: the name of the folder or of the .zip."""
-    path = path.resolve()
     name = path.stem if path.suffix == ".zip" else path.name
     if not STUDENT.fullmatch(name):
         raise LabError(f"{path}: expected a name of letters, digits and _@+.- that stands for the "
@@ -60,12 +77,13 @@ def files_of(path: pathlib.Path) -> dict[str, str]:
         return files_of_folder(path)
     try:
         return files_of_zip(path)
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, RuntimeError,
+            NotImplementedError) as error:
         raise LabError(f"{path}: expected a folder or a .zip file, found {error}", 3) from None
 
 
 def files_of_folder(folder: pathlib.Path) -> dict[str, str]:
-    """Links are no files: they lead to those of others."""
+    """The wanted files of a folder. Links are left out, since they may lead to files of others."""
     files = {}
     for name in wanted_names():
         path = folder / name
@@ -76,16 +94,28 @@ def files_of_folder(folder: pathlib.Path) -> dict[str, str]:
 
 
 def files_of_zip(path: pathlib.Path) -> dict[str, str]:
-    """Nothing is unpacked. All may lie in one more folder."""
-    files = {}
-    with zipfile.ZipFile(path) as packed:
+    """The wanted files of a .zip, read without unpacking. They may lie in one common folder."""
+    files, wanted = {}, wanted_names()
+    with opened(path) as archive, zipfile.ZipFile(archive) as packed:
+        if len(packed.infolist()) > MOST_ENTRIES:
+            raise ValueError(f"more than {MOST_ENTRIES} files in it")
         for entry in packed.infolist():
-            name = next((one for one in wanted_names()
+            name = next((one for one in wanted
                          if re.fullmatch(r"([^/]+/)?" + re.escape(one), entry.filename)), None)
             if name and name not in files:
                 with packed.open(entry) as file:
                     files[name] = text_of(file.read(MOST_BYTES + 1), path / name)
     return files
+
+
+def opened(path: pathlib.Path):
+    """The file at a path, if it is one: neither a pipe nor a device nor a link to one."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
+    about = os.fstat(file.fileno())
+    if stat.S_ISREG(about.st_mode) and about.st_size <= MOST_ARCHIVE_BYTES:
+        return file
+    file.close()
+    raise ValueError(f"more than {MOST_ARCHIVE_BYTES} bytes" if stat.S_ISREG(about.st_mode) else "no file")
 
 
 def text_of(content: bytes, path: pathlib.Path) -> str:
@@ -95,7 +125,7 @@ def text_of(content: bytes, path: pathlib.Path) -> str:
 
 
 def pack(entries: dict[str, tuple[bytes, int]], target: pathlib.Path) -> None:
-    """(content, mode) by name. The same bytes for the same files: no dates, no owners."""
+    """Writes a .zip of (content, mode) by name, without dates and owners: equal files give equal bytes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in sorted(entries):
             content, mode = entries[name]

@@ -12,7 +12,7 @@ SECONDS = 0.3
 
 @contextlib.contextmanager
 def single_keys():
-    """Keys one by one, where there is a terminal."""
+    """Reads keys one by one on a terminal, without Enter."""
     if not sys.stdin.isatty():
         yield False
         return

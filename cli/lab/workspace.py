@@ -1,4 +1,4 @@
-"""A folder of a learner's own: a file per lab, and what came of it so far."""
+"""A learner's folder: a file per lab, and the verdicts so far."""
 import contextlib
 import fcntl
 import json
@@ -53,7 +53,7 @@ WORK_LOG_OF = """
 
 
 def write_file(path: pathlib.Path, text: str) -> None:
-    """Whole or not at all, with the bytes that were no text when it was read."""
+    """Writes a file whole or not at all; bytes that are no UTF-8 survive reading and writing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix="." + path.name)
     try:
@@ -66,7 +66,7 @@ def write_file(path: pathlib.Path, text: str) -> None:
 
 
 def check_state(state) -> None:
-    """ValueError unless it is what save() writes."""
+    """ValueError unless the state has the form that save() writes."""
     labs = state.get("labs") if isinstance(state, dict) else None
     if not isinstance(labs, dict):
         raise ValueError('no object with "labs", by number')
@@ -114,7 +114,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def changing(self):
-        """The notes as they are now, to be changed: no other command changes them meanwhile."""
+        """Gives the current notes to be changed, and locks them against other commands meanwhile."""
         (self.path / HIDDEN).mkdir(exist_ok=True)
         with (self.path / HIDDEN / "lock").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -123,7 +123,7 @@ class Workspace:
             write_file(self.file, json.dumps(self.state, indent=1) + "\n")
 
     def is_exported(self, lab: Lab) -> bool:
-        """Whether its file was ever written here. `debug` makes a folder for its own file alone."""
+        """True when the lab's file was once written here; the folder that `debug` makes does not count."""
         folder = (self.path / lab.file_name()).parent
         return (self.state["labs"].get(lab.id, {}).get("tries", 0) > 0 or
                 folder.is_dir() and [one.name for one in folder.iterdir()] != ["debug"])
@@ -137,7 +137,7 @@ class Workspace:
         return [exercise.name for exercise in lab.exercises if exercise.name in left]
 
     def reset(self, lab: Lab) -> pathlib.Path | None:
-        """The file as it was at the beginning; gives where the old one went."""
+        """Writes the lab's file as at the beginning; returns the path that the old one was moved to."""
         path, aside = self.path / lab.file_name(), None
         if path.exists() and path.read_bytes() != lab.skeleton().encode():
             number = 1
@@ -151,7 +151,7 @@ class Workspace:
 
 
 def exported(workspace: Workspace) -> list[Lab]:
-    """The labs that were, whether their files are still there or not."""
+    """The exported labs, with those whose files were deleted since."""
     return [lab for lab in all_labs() if workspace.is_exported(lab)]
 
 
@@ -160,7 +160,7 @@ def count_of_labs(count: int) -> str:
 
 
 def export(path: pathlib.Path, labs: list[Lab]) -> list[str]:
-    """Refuses to write over a file of a lab; gives the names of the pages that somebody has changed:
+    """Writes labs, and refuses to overwrite a lab's file; returns the pages that the learner has changed:
     those stay as they are."""
     for lab in labs:
         if (path / lab.file_name()).exists():
@@ -181,7 +181,7 @@ def export(path: pathlib.Path, labs: list[Lab]) -> list[str]:
 
 
 def is_written(path: pathlib.Path, texts: list[str]) -> bool:
-    """Writes the first of the texts, unless something that is none of them is there."""
+    """Writes the first of the texts, unless the file holds something else than one of them."""
     if path.exists() and path.read_bytes() not in [text.encode() for text in texts]:
         return False
     write_file(path, texts[0])
@@ -189,7 +189,7 @@ def is_written(path: pathlib.Path, texts: list[str]) -> bool:
 
 
 def write_work_log(path: pathlib.Path, labs: list[Lab]) -> None:
-    """Adds what is missing; what somebody wrote stays."""
+    """Adds missing parts to the work log; the learner's text stays."""
     text = WORK_LOG_TEXT
     if path.exists():
         text = path.read_text(encoding="utf-8", errors="surrogateescape")

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <filesystem>
 #include <sstream>
+#include <string_view>
 
+#include "cli/line/same_file.h"
 #include "cli/line/words.h"
 #include "reference/core/error.h"
 #include "reference/core/options/near_word.h"
@@ -61,14 +62,24 @@ std::vector<std::string> without_short_words(const Command& command,
        meant.empty() ? fmt::format("`ringlab {} --help` lists them.", command.name) : meant});
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code unreadable;
-  const auto canonical = [&](const std::string& path) {
-    const auto whole = std::filesystem::weakly_canonical(path, unreadable);
-    return unreadable ? std::filesystem::path(path).lexically_normal() : whole;
-  };
-  return canonical(a) == canonical(b) || std::filesystem::equivalent(a, b, unreadable);
+/// The paths in a word that may name a file to be read: the word itself, and masks in it, as of
+/// "causal+file:M.npy".
+std::vector<std::string> paths_in(const std::string& word) {
+  constexpr std::string_view kMaskFile = "file:";
+  std::vector<std::string> paths = {word};
+  for (std::size_t at = word.find(kMaskFile); at != word.npos; at = word.find(kMaskFile, at + 1)) {
+    paths.push_back(word.substr(at + kMaskFile.size()));
+    const std::size_t more = word.find('+', at);
+    if (more != word.npos) paths.push_back(word.substr(0, more).substr(at + kMaskFile.size()));
+  }
+  return paths;
 }
+
+/// A path on the command line.
+struct NamedFile {
+  std::string where;  ///< "--json", "the operand"
+  std::string path;
+};
 
 // Boost wants a name for operands, and takes "--NAME=x" and "--=x" for the operand x.
 constexpr const char* kOperands = "operand";
@@ -180,24 +191,38 @@ double Arguments::take_real(const std::string& name, double fallback, double lea
   return text ? parse_real(name, *text, least, most) : fallback;
 }
 
+void Arguments::read_from(const std::string& name, std::istream& input) {
+  if (text(name) != "-") return;
+  std::getline(input, values_[name]);
+}
+
 void Arguments::refuse_shared_files() const {
-  std::vector<std::pair<std::string, std::string>> files;  // how it was given, path
-  if (command_.operands == "FILE") {
-    for (const std::string& path : operands_) files.emplace_back("the operand", path);
-  }
+  std::vector<NamedFile> files, inputs;
+  const auto add_inputs = [&](const std::string& where, const std::string& word) {
+    for (const std::string& path : paths_in(word)) {
+      const bool is_path = path.find_first_of("./") != path.npos;  // "ring" is a subject
+      if (is_path && is_there(path)) inputs.push_back({where, path});
+    }
+  };
+  for (const std::string& operand : operands_) add_inputs("the operand", operand);
   for (const OptionSpec& option : command_.options) {
     const auto found = values_.find(option.name);
-    const bool is_file = option.value == "FILE" || option.value == "PATH";
-    if (is_file && found != values_.end() && found->second != "-") {
-      files.emplace_back("--" + option.name, found->second);
+    if (found == values_.end() || found->second == "-") continue;
+    const std::string where = "--" + option.name;
+    if (option.value.starts_with("FILE") || option.value == "PATH") {
+      files.push_back({where, found->second});
+    } else {
+      add_inputs(where, found->second);
     }
   }
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!same_file(files[i].second, files[j].second)) continue;
-      throw_usage_error(
-          {files[i].first, "another place than " + files[j].first, files[i].second, ""});
-    }
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    const auto is_it = [&](const NamedFile& other) { return same_file(other.path, file->path); };
+    const auto earlier = std::find_if(files.begin(), file, is_it);
+    const auto input = std::ranges::find_if(inputs, is_it);
+    if (earlier == file && input == inputs.end()) continue;
+    throw_usage_error({file->where,
+                       "another place than " + (earlier != file ? *earlier : *input).where,
+                       file->path, ""});
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,8 +49,12 @@ class Arguments {
   Value take_choice(const std::string& name, Value fallback,
                     const std::vector<std::pair<std::string, Value>>& choices);
 
-  /// Usage error when two options, or an option and the operand, name the same file: one would be
-  /// written over the other.
+  /// Replaces "-", the value of an option, by the first line of `input`: other users of a machine
+  /// see the words of a command line.
+  void read_from(const std::string& name, std::istream& input);
+
+  /// Usage error when an option of type FILE or PATH names the same file as another one, or as
+  /// anything else on the command line that is there to be read: one would be written over the other.
   void refuse_shared_files() const;
 
   /// Usage error naming the first option that was given and had no effect.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <limits>
 #include <new>
 #include <optional>
@@ -91,6 +92,7 @@ int dispatch(const std::vector<std::string>& words, Listener& listener) {
     return kAllGood;
   }
   arguments.refuse_shared_files();
+  arguments.read_from("seed", std::cin);
   if (arguments.given("json")) listener = {command.name, arguments.text("json")};
   return command.run(arguments);
 }

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <regex>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/line/build_info.h"
@@ -37,10 +37,27 @@ bool is_painted(std::FILE* file) {
   return is_terminal && !is_set("NO_COLOR") && !is_dumb;
 }
 
-std::string painted(const std::string& text) {
-  static const std::regex bad("\\b(WRONG|BROKEN|NOT as computed)\\b"), good("\\b(ok|pass)\\b");
-  return std::regex_replace(std::regex_replace(text, bad, "\x1b[1;31m$&\x1b[0m"), good,
-                            "\x1b[32m$&\x1b[0m");
+/// Verdicts in colour where they stand in a column of their own; the same words in names of files
+/// and in sentences stay as they are.
+std::string painted(std::string text) {
+  constexpr std::string_view kBad = "\x1b[1;31m", kGood = "\x1b[32m", kPlain = "\x1b[0m";
+  const auto ends_a_cell = [&](std::size_t at) {
+    return at >= text.size() || text[at] == '\n' || text.compare(at, 2, "  ") == 0;
+  };
+  const auto begins_a_cell = [&](std::size_t at) {
+    return at == 0 || text[at - 1] == '\n' || (at > 1 && text.compare(at - 2, 2, "  ") == 0);
+  };
+  for (const auto& [word, colour] : {std::pair<std::string_view, std::string_view>{"WRONG", kBad},
+                                     {"BROKEN", kBad},
+                                     {"ok", kGood},
+                                     {"pass", kGood}}) {
+    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+      if (!begins_a_cell(at) || !ends_a_cell(at + word.size())) continue;
+      text.insert(at + word.size(), kPlain).insert(at, colour);
+      at += colour.size();
+    }
+  }
+  return text;
 }
 
 /// Words between commas on lines that begin below one another.

@@ -27,7 +27,7 @@ class Misbehaved(Exception):
 
 
 def is_of_machine(error: BaseException) -> bool:
-    """Whether memory, threads or descriptors have run out, which says nothing about the function."""
+    """True when memory, threads or descriptors have run out, which says nothing about the function."""
     return (isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
             or isinstance(error, OSError) and error.errno in RAN_OUT
             or isinstance(error, RuntimeError) and str(error) == "can't start new thread")

@@ -12,7 +12,7 @@ from ringlab._errors import input_error, usage_error
 
 def head_by_head(compute: Callable[..., Any], wishes: dict[str, Any], q: Any, k: Any, v: Any, *,
                  dout: Any = None, return_lse: bool = False) -> Any:
-    """What `compute(wishes, q, k, v, …)` gives for every batch and query head, put together."""
+    """The results of `compute(wishes, q, k, v, …)` for every batch and query head, put together."""
     for name, array in (("q", q), ("k", k), ("v", v), ("dout", q if dout is None else dout)):
         if len(array.shape) != 4:
             raise input_error(name, "4 dimensions: (batch, heads, tokens, head_dim)", len(array.shape))

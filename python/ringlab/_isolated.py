@@ -37,7 +37,7 @@ MOST_WAIT_S = 1e6  # more milliseconds fit no int
 
 
 def why_not_isolated() -> str:
-    """What keeps a copy of this process from computing; "" where nothing does.
+    """The reason why a copy of this process cannot compute; "" where there is none.
 
     A device's context belongs to the process that made it, and JAX's threads are not copied."""
     for number in os.listdir("/proc/self/fd"):
@@ -174,7 +174,7 @@ class IsolatedCallable:
 
 
 def private_bytes() -> int:
-    """What this process has already, and half of the machine's memory."""
+    """A limit of memory in bytes: what this process has already, and half of the machine's memory."""
     page = os.sysconf("SC_PAGE_SIZE")
     with open("/proc/self/statm") as file:
         data = int(file.read().split()[5])

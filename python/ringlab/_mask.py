@@ -31,7 +31,7 @@ class MaskTerm:
 
 
 class Mask:
-    """Which keys a query may see: those that all `terms` allow; without terms all.
+    """A mask of the keys that a query may see: those that all `terms` allow; without terms all.
 
     `kind` is "full" without terms, the kind of the only term, or "intersection". `str(mask)` is the
     form of the command line, "causal+window:128,0".

@@ -33,7 +33,7 @@ def _hop_colour(hop: int) -> str:
 
 
 def blocks(*options: Any, subject: str = "ring", tokens: int = 64) -> Any:
-    """Which rank computes on whose chunk at which hop: a square for each pair of ranks, coloured by
+    """Draws which rank computes on whose chunk at which hop: a square for each pair of ranks, coloured by
     hop, with the number of (query, key) pairs that the mask leaves in it; hatched where there are
     none, white where the chunk was never computed on. Options are those of `ringlab run`."""
     run = ask("run", subject, "--random", "--tokens", tokens, *options)
@@ -57,7 +57,7 @@ def blocks(*options: Any, subject: str = "ring", tokens: int = 64) -> Any:
 
 
 def work(*options: Any, subject: str = "ring", tokens: int = 64) -> Any:
-    """How many pairs each rank computes at each hop, as stacked bars: a hop lasts as long as its
+    """Draws the pairs that each rank computes at each hop as stacked bars: a hop lasts as long as its
     busiest rank. Options are those of `ringlab run`."""
     run = ask("run", subject, "--random", "--tokens", tokens, *options)
     ranks = [rank["rank"] for rank in run["ranks"]]
@@ -76,7 +76,7 @@ def work(*options: Any, subject: str = "ring", tokens: int = 64) -> Any:
 
 
 def lanes(*options: Any, subject: str | None = None) -> Any:
-    """What each rank does when: a lane of computing and one of each kind of message, with the owner
+    """Draws the work of each rank over time: a lane of computing and one of each kind of message, with the owner
     of the chunk in it. Of a run of `subject`, or where none is named of `ringlab simulate`, whose
     time is that of the modelled machine."""
     words = ["simulate"] if subject is None else ["run", subject, "--random"]

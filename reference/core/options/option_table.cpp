@@ -73,7 +73,7 @@ const RunOption kOptions[] = {
       .most = kMostOfTokens}},
     {{problem, "head-dim", "D", "channels per head to make"},
      {.otherwise = "32", .applies = kMade, .least = 1, .most = kMostOfTokens}},
-    {{problem, "seed", "S", "of everything random"}, {.otherwise = "1"}},
+    {{problem, "seed", "S", "seed of everything random; - reads it from standard input"}, {.otherwise = "1"}},
     {{problem, "dtype", "TYPE", "f64, f32, f16 or bf16"},
      {.otherwise = "that of the input; f32 for texts"}},
     {{problem, "mask", "MASK",

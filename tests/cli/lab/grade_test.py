@@ -7,8 +7,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import time
 import unittest
 import zipfile
 from xml.etree import ElementTree
@@ -188,6 +190,73 @@ class Graded(ProgramTest):
                                                      "05-04"])]:
             (self.folder / "out").mkdir(exist_ok=True)
             self.fails(code, text, "lab", "grade", *words)
+
+
+    def test_a_submission_that_cannot_be_read_stops_no_other(self):
+        whole = self.folder / "class"
+        named("nothing").write(whole)
+        good = io.BytesIO()
+        with zipfile.ZipFile(good, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("05_ring/ring.h", "x" * 1000)
+        good = good.getvalue()
+        damaged, encrypted = bytearray(good), bytearray(good)
+        damaged[44:48] = b"\xff" * 4  # in the deflated text
+        for flags in (6, good.index(b"PK\x01\x02") + 8):
+            encrypted[flags] |= 1
+        many = io.BytesIO()
+        with zipfile.ZipFile(many, "w") as packed:
+            for number in range(submission.MOST_ENTRIES + 1):
+                packed.writestr(str(number), "")
+        for name, content in {"cut.zip": good[:60], "damaged.zip": damaged, "encrypted.zip": encrypted,
+                              "text.zip": b"no archive", "ball.tar": good, "many.zip": many.getvalue(),
+                              "<b>.zip": good}.items():
+            (whole / name).write_bytes(content)
+        os.mkfifo(whole / "pipe.zip")
+        (whole / "endless.zip").symlink_to("/dev/zero")
+        (whole / "others").symlink_to(whole / "nothing")
+        result = ringlab("lab", "grade", whole, "--secret", self.secret, timeout=600)
+        self.assertEqual(result.code, 3, result.out + result.err)
+        refused = re.findall(r"^(\S+): not graded: \S+: expected .* found .*$", result.out, re.MULTILINE)
+        self.assertEqual(sorted(refused), sorted(
+            ["cut.zip", "damaged.zip", "encrypted.zip", "text.zip", "many.zip", "<b>.zip",
+             "pipe.zip", "endless.zip", "others"]), result.out)
+        self.assertRegex(result.out, "nothing: 0 of 30 points")
+        self.assertIn(f"{1 + 1} graded, {len(refused)} not", result.out)
+        for name in ("damaged.zip", "pipe.zip"):
+            self.fails(3, "expected a folder or a .zip", "lab", "grade", whole / name, "--secret",
+                       self.secret, timeout=60)
+
+    def test_the_secret_seed_is_on_no_command_line_and_sigterm_leaves_nothing_behind(self):
+        named("right").write(self.folder)
+        seed = str(grading.seeds_of(self.secret).secret)
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        temporary.chmod(0o711)
+        self.folder.chmod(0o711)
+        environment = {**os.environ, "TMPDIR": str(temporary)}
+        with subprocess.Popen([PROGRAM, "lab", "grade", self.folder / "right", "--secret", self.secret],
+                              env=environment, stdout=subprocess.DEVNULL) as grader:
+            verified = 0
+            while verified < 3 and grader.poll() is None:
+                words = self.words_of_children(grader.pid)
+                self.assertNotIn(seed, " ".join(words))
+                verified += "verify" in words
+                time.sleep(0.02)
+            self.assertEqual(verified, 3)
+            grader.send_signal(signal.SIGTERM)
+            self.assertEqual(grader.wait(100), 128 + signal.SIGTERM)
+        self.assertEqual(list(temporary.iterdir()), [])
+
+    @staticmethod
+    def words_of_children(parent: int) -> list[str]:
+        words = []
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if int((path / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                    words += (path / "cmdline").read_bytes().decode().split("\0")
+            except OSError:  # it has ended
+                pass
+        return words
 
 
 class Bundle(ProgramTest):

@@ -338,7 +338,8 @@ class OutputTest(ProgramTest):
     def test_verdicts_are_coloured_on_a_terminal_only(self):
         def shown(**environment):
             primary, terminal = os.openpty()
-            subprocess.run([PROGRAM, *map(str, self.words), "--check"], stdout=terminal,
+            subprocess.run([PROGRAM, *map(str, self.words), "--check", "--output",
+                            self.folder / "all pass"], stdout=terminal,
                            env={**os.environ, "TERM": "xterm", **environment})
             os.close(terminal)
             text = b""
@@ -351,6 +352,7 @@ class OutputTest(ProgramTest):
             return text
 
         self.assertIn(b"\x1b[32mok\x1b[0m", shown())
+        self.assertIn(b"all pass", shown())  # a name of a file is no verdict
         self.assertNotIn(b"\x1b", shown(NO_COLOR="1"))
         self.assertNotIn(b"\x1b", shown(TERM="dumb"))
         self.assertNotIn("\x1b", self.succeeds(*self.words, "--check").out)

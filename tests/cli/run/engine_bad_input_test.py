@@ -50,6 +50,38 @@ class SharedFileTest(EngineBadInputTest):
             with self.subTest(words=words):
                 self.refuses(2, ["another place than --"], "run", "optimized", *words)
 
+    def test_two_spellings_of_a_file_that_is_not_there_yet_are_one_file(self):
+        (self.folder / "folder").mkdir()
+        (self.folder / "ahead.json").symlink_to("y.json")
+        for other in ("./y.json", "folder/../y.json", f"{self.folder}/y.json", "ahead.json"):
+            with self.subTest(other=other):
+                self.refuses_here("another place than --", "run", "optimized", "--text", self.text,
+                                  "--trace", other, "--json", "y.json")
+        self.refuses_here("another place than --", "run", "optimized", "--text", self.text,
+                          "--output", "./y.safetensors", "--json", "y.safetensors")
+        self.refuses_here("another place than --", "verify", "ring", "--html", "a.html",
+                          "--certificate", "./a.html")
+
+    def test_no_file_is_written_over_one_that_is_read(self):
+        mask = self.file("M.npy", npy(ones(64), (8, 8), "|b1"))
+        machine = self.file("m.json", "{}")
+        for words in (["plan", "--machine", machine, "--json", "./m.json"],
+                      ["run", "optimized", "--mask", f"file:{mask}", "--json", "M.npy"],
+                      ["run", "optimized", "--mask", f"causal+file:{mask}+prefix:2", "--trace", "M.npy"],
+                      ["compare", machine, self.text, "--json", "text.txt"]):
+            with self.subTest(words=words):
+                self.refuses_here("another place than", *words)
+
+    def test_the_name_of_a_subject_is_no_file(self):
+        self.file("ring", "")
+        self.succeeds("run", "ring", "--text", self.text, "--json", "ring", cwd=self.folder)
+        self.assertTrue(json.loads((self.folder / "ring").read_text())["ranks"])
+
+    def refuses_here(self, message, *words):
+        before = self.contents()
+        self.fails(2, message, *words, cwd=self.folder, timeout=60)
+        self.assertEqual(self.contents(), before, f"ringlab {words}")
+
     def test_a_trace_is_not_written_over_by_its_picture(self):
         for option in ("--svg", "--html", "--json"):
             with self.subTest(option=option):
