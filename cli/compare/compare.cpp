@@ -201,6 +201,7 @@ int run_compare(Arguments& arguments) {
   const LoadedInput loaded = load_input(
       arguments, {.tokens = 1024, .heads = 8, .kv_heads = 4, .mask = "causal", .built_in = true});
   const model::Machine machine = take_machine(arguments, loaded.problem);
+  const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
   Json configuration;
   describe_input(loaded, configuration);
@@ -220,6 +221,11 @@ int run_compare(Arguments& arguments) {
                : "DIFFERENT from what was sent, or wrong");
   Json document = {{"configuration", configuration}, {"ways", Json::array()}, {"passed", all_hold}};
   for (const Outcome& outcome : outcomes) document["ways"].push_back(outcome_json(outcome));
+  if (html) {
+    output.show(*html, all_hold
+                           ? "Every exact way is right, and sent what its closed form says."
+                           : "Some way is wrong, or sent other bytes than its closed form says.");
+  }
   output.finish("compare", document);
   return all_hold ? 0 : 1;
 }
@@ -233,6 +239,7 @@ std::vector<OptionSpec> compare_options() {
   options.push_back({"ranks", "P", fmt::format("number of ranks, 1 … {} (4)", kMostCompared)});
   const std::vector<OptionSpec> machine = machine_options();
   options.insert(options.end(), machine.begin(), machine.end());
+  options.push_back({"html", "FILE", "write the rows and their pictures as one page"});
   options.push_back(json_option());
   return options;
 }
@@ -245,7 +252,7 @@ Command compare_command() {
   command.options = compare_options();
   command.examples = {
       "ringlab compare",
-      "ringlab compare --text README.md --ranks 8",
+      "ringlab compare --text README.md --ranks 8 --html ways.html",
       "ringlab compare --random --tokens 2048 --heads 16 --kv-heads 2 --mask full --json ways.json",
   };
   command.more =

@@ -15,6 +15,7 @@
 
 #include "cli/line/build_info.h"
 #include "cli/line/launcher.h"
+#include "cli/viewer/viewer.h"
 #include "reference/core/error.h"
 #include "reference/core/machine/plain_text.h"
 #include "reference/io/tensor_file.h"
@@ -75,13 +76,13 @@ std::string wrapped(const std::vector<std::string>& words, std::size_t indent) {
 }
 
 // Names of files are bytes; what is not UTF-8 in them is replaced rather than refused.
-std::string document_text(const std::string& command, const Json& document) {
+std::string document_text(const std::string& command, const Json& document, int indent = 2) {
   const BuildInfo build = build_info();
   Json whole = {{"schema", kJsonSchema},      {"ringlab", build.version},
                 {"compiler", build.compiler}, {"build_type", build.build_type},
                 {"flags", build.flags},       {"command", command}};
   whole.update(document);
-  return plain_json(whole.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+  return plain_json(whole.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 std::string_view kind_name(ErrorKind kind) {
@@ -118,6 +119,10 @@ Output::Output(Arguments& arguments)
 void Output::write(const std::string& text) {
   const std::string plain = plain_text(text);
   std::fputs((paints_ ? painted(plain) : plain).c_str(), text_);
+}
+
+void Output::show(const std::string& path, const std::string& words, Json drawn) {
+  page_ = {path, words, std::move(drawn)};
 }
 
 void Output::write_at_the_end(const std::string& line) { last_ += plain_line(line) + "\n"; }
@@ -175,6 +180,10 @@ void Output::prepare(const std::string& command, const Json& document) {
         {"standard output", "to be written", "that it cannot", "Nothing was left behind"});
   }
   write_json(command, document, files_);
+  if (!page_) return;
+  Json drawn = document;
+  drawn["drawn"] = page_->drawn;
+  files_.write(page_->path, viewer::page(document_text(command, drawn, -1), page_->words));
 }
 
 void Output::commit() {

@@ -49,6 +49,9 @@ class Output {
   void keep(const std::string& command, const Json& document);
   /// Files for a command's other results: at its end all of them are there, or none.
   io::AtomicFiles& files() { return files_; }
+  /// Keeps a page to write with the document: `words` tell its verdict, `drawn` is what its pictures
+  /// need besides the document, and is on the page only, as "drawn".
+  void show(const std::string& path, const std::string& words, Json drawn = Json::object());
   /// Keeps a line to print at the end, when all files are there.
   void write_at_the_end(const std::string& line);
   /// Writes the document, with the program's own version in front, where `--json` says; it and the
@@ -68,6 +71,11 @@ class Output {
   bool paints_;
   io::AtomicFiles files_;
   std::string last_;
+  struct Page {
+    std::string path, words;
+    Json drawn;
+  };
+  std::optional<Page> page_;
 };
 
 /// Writes the document of a command that failed: "error" has the message, as it was said, and the

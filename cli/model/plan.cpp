@@ -14,8 +14,8 @@
 #include "cli/model/executed_ranks.h"
 #include "cli/model/model_options.h"
 #include "cli/model/model_question.h"
+#include "cli/model/plan_charts.h"
 #include "cli/model/plan_model.h"
-#include "cli/model/plan_page.h"
 #include "cli/model/plan_reasons.h"
 #include "cli/model/plan_serve.h"
 #include "cli/report/human.h"
@@ -249,19 +249,6 @@ void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& jso
   }
 }
 
-DrawnPlan drawn_plan(const PlanQuestion& question, const std::vector<RankPlan>& plans,
-                     const RankPlan& chosen) {
-  const model::Choice& choice = chosen.ways[chosen.best];
-  DrawnPlan drawn{.job = question.job,
-                  .machine = question.machine,
-                  .limits = question.limits,
-                  .choice = choice,
-                  .words = way_words(choice.options)};
-  drawn.job.options = choice.options;
-  for (const RankPlan& plan : plans) drawn.by_ranks.push_back(plan.ways[plan.best]);
-  return drawn;
-}
-
 [[noreturn]] void refuse_all(const PlanQuestion& question, const std::vector<RankPlan>& plans) {
   const model::Choice& last = plans.back().ways[plans.back().best];
   const bool memory = static_cast<double>(last.memory_bytes) > question.limits.memory_bytes;
@@ -310,7 +297,12 @@ int run_plan(Arguments& arguments) {
   output.print("options       {}\n", way_words(choice.options));
   print_reasons(question, *chosen, document["choice"], output);
   output.print("look at it    ringlab simulate{} {}\n", question.words, way_words(choice.options));
-  if (html) output.files().write(*html, plan_page(drawn_plan(question, plans, *chosen)));
+  if (html) {
+    model::Job job = question.job;
+    job.options = choice.options;
+    output.show(*html, way_words(choice.options),
+                drawn_plan(job, question.machine, question.limits, choice));
+  }
   output.finish("plan", document);
   return 0;
 }

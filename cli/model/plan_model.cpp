@@ -10,8 +10,8 @@
 #include "cli/inputs/run_options.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
+#include "cli/model/model_charts.h"
 #include "cli/model/model_options.h"
-#include "cli/model/model_page.h"
 #include "cli/model/model_question.h"
 #include "cli/model/plan_parts.h"
 #include "cli/report/human.h"
@@ -166,7 +166,9 @@ int plan_model(Arguments& arguments) {
   }
   document["choice"] = choice_json(question, choices.front());
   print_choice(question, choices, document["choice"], output);
-  if (html) output.files().write(*html, model_page(question, choices));
+  if (html) {
+    output.show(*html, split_options(choices.front().way), drawn_step(question, choices.front()));
+  }
   output.finish("plan", document);
   return 0;
 }

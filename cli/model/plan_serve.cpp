@@ -11,7 +11,7 @@
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
 #include "cli/model/model_options.h"
-#include "cli/model/serve_page.h"
+#include "cli/model/serve_charts.h"
 #include "cli/model/serve_question.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
@@ -198,7 +198,10 @@ int plan_serve(Arguments& arguments, ServeQuestion (*take)(Arguments&)) {
   }
   document["choice"] = choice_json(question, choices.front());
   print_choice(question, choices, document["choice"], output);
-  if (html) output.files().write(*html, serve_page(question, choices));
+  if (html) {
+    output.show(*html, serve_options(question, choices.front().way),
+                drawn_serving(question, choices.front()));
+  }
   output.finish("plan", document);
   return 0;
 }

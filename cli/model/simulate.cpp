@@ -16,7 +16,7 @@
 #include "cli/model/executed_ranks.h"
 #include "cli/model/model_options.h"
 #include "cli/report/human.h"
-#include "cli/report/trace/trace_page.h"
+#include "cli/report/trace/trace_picture.h"
 #include "cli/run/run_output.h"
 #include "reference/core/error.h"
 #include "reference/core/options/option_table.h"
@@ -309,11 +309,13 @@ int run_simulate(Arguments& arguments) {
   print_ranks(answer, output);
   print_findings(question, times, document, output);
   if (trace) output.write_at_the_end(write_trace(*trace, times.events, output.files()));
-  if (svg || html) {
-    const report::TraceSummary summary = report::summarize(times.events);
-    if (svg) output.files().write(*svg, report::trace_svg_file(times.events, summary));
-    if (html)
-      output.files().write(*html, report::trace_page(times.events, summary, "simulated run"));
+  if (svg) {
+    output.files().write(*svg,
+                         report::trace_svg_file(times.events, report::summarize(times.events)));
+  }
+  if (html) {
+    output.show(*html, fmt::format("{} on the model.", report::human_seconds(times.seconds)),
+                {{"events", report::events_json(times.events)}});
   }
   output.finish("simulate", document);
   return 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/report/verdict.h"
+#include "cli/viewer/viewer.h"
 #include "property_tests/law.h"
 #include "property_tests/sha256.h"
 #include "reference/core/error.h"
@@ -21,7 +22,8 @@ using Json = CertificateJson;
 // Far more than certificates of all subjects have; members are found one after the other.
 constexpr io::JsonLimits kLimits{
     .what = "certificate", .depth = 16, .keys = 1024, .values = std::int64_t{1} << 20};
-constexpr std::string_view kEmbedBegin = "<script type=\"application/json\" id=\"certificate\">";
+constexpr std::string_view kEmbedBegin = "<script type=\"application/json\" id=\"data\">";
+constexpr std::string_view kOldEmbedBegin = "<script type=\"application/json\" id=\"certificate\">";
 constexpr std::string_view kEmbedEnd = "</script>";
 std::string gravest_word(const Json& subjects) {
   Word worst = subjects.empty() ? Word::inconclusive : Word::pass;
@@ -184,10 +186,10 @@ std::string certificate_digest(const Json& certificate) {
 
 Json parse_certificate(const std::string& text, const std::string& file) {
   std::string document = text;
-  const std::size_t begin = text.find(kEmbedBegin);
-  if (begin != std::string::npos) {
-    const std::size_t first = begin + kEmbedBegin.size();
-    const std::size_t end = text.find(kEmbedEnd, first);
+  for (const std::string_view mark : {kEmbedBegin, kOldEmbedBegin}) {
+    const std::size_t begin = text.find(mark);
+    if (begin == std::string::npos) continue;
+    const std::size_t first = begin + mark.size(), end = text.find(kEmbedEnd, first);
     document = text.substr(first, end == std::string::npos ? end : end - first);
   }
   io::check_json(document, kLimits, file);
@@ -195,6 +197,11 @@ Json parse_certificate(const std::string& text, const std::string& file) {
   const std::string problem = shape_problem(parsed);
   if (!problem.empty()) refuse_certificate(file, problem);
   return parsed;
+}
+
+std::string certificate_page(const Json& certificate) {
+  return viewer::page(certificate.dump(-1, ' ', false, Json::error_handler_t::replace),
+                      certificate_words(certificate));
 }
 
 std::string certificate_words(const Json& certificate) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/page.h"
+#include "cli/report/results.h"
 #include "property_tests/oracle_check.h"
 
 namespace ringlab::report {

@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "cli/viewer/viewer.h"
+
 namespace ringlab::report {
 
-/// & < > " ' as entities, control characters dropped; for text and for attribute values.
-std::string escape(std::string_view text);
-
-/// CSS for light and dark screens, phones and paper.
-std::string_view style_sheet();
+using viewer::escape;
+using viewer::style_sheet;
 
 /// A whole file. All but the title is HTML.
 struct HtmlPage {

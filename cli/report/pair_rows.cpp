@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/report/maps.h"
+#include "cli/report/hop_map.h"
 #include "cli/report/wrong_answer.h"
 
 namespace ringlab::report {

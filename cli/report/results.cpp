@@ -1,10 +1,11 @@
 // Verdicts and totals of the results of one verification.
+#include "cli/report/results.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "cli/report/human.h"
-#include "cli/report/page.h"
 #include "cli/report/totals.h"
 
 namespace ringlab::report {

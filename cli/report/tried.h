@@ -1,4 +1,4 @@
-// The range of cases that a subject was tried on: as JSON, as a table of HTML, as text.
+// The range of cases that a subject was tried on: as JSON and as text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,9 +12,6 @@ namespace ringlab::report {
 /// "refused", "claimed_not_tried", and for each of "forward" and "gradients" the "calls" of the
 /// cases that held, "sizes" by name as [least, greatest], and "kinds": how many calls of each word.
 nlohmann::ordered_json tried_json(const verify::Coverage& coverage);
-
-/// tried_json() as a table.
-std::string tried_table(const nlohmann::ordered_json& tried);
 
 /// "0 … 300", "7", or "-" where there was none.
 std::string range_text(const verify::PassEnvelope& pass, const std::string& size);

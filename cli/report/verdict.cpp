@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/report/hop_map.h"
 #include "cli/report/human.h"
-#include "cli/report/maps.h"
 
 namespace ringlab::report {
 namespace {

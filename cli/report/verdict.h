@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/page.h"
+#include "cli/report/results.h"
 
 namespace ringlab::report {
 

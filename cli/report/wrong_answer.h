@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/report/page.h"
+#include "cli/report/results.h"
 #include "reference/core/run.h"
 
 namespace ringlab::report {
@@ -41,7 +41,5 @@ std::vector<std::string> pair_rows(const verify::Case& shown,
                                    std::size_t most_rows);
 
 std::string wrong_answer_text(const WrongAnswer& answer);
-/// A piece of HTML.
-std::string wrong_answer_card(const WrongAnswer& answer);
 
 }  // namespace ringlab::report

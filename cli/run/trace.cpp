@@ -9,7 +9,7 @@
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
 #include "cli/report/human.h"
-#include "cli/report/trace/trace_page.h"
+#include "cli/report/trace/trace_picture.h"
 #include "reference/core/error.h"
 #include "reference/io/input_file.h"
 
@@ -51,6 +51,12 @@ void print_findings(const report::TraceSummary& summary, Output& output) {
                report::human_percent(summary.idle()));
   output.print("straggler     {}\nslowest link  {}\n", report::straggler_text(summary),
                report::slowest_link_text(summary));
+}
+
+std::string page_words(const report::TraceSummary& summary) {
+  return fmt::format("Overlap {}, idle {}, straggler {}, slowest link {}.",
+                     report::overlap_text(summary.overlap()), report::human_percent(summary.idle()),
+                     report::straggler_text(summary), report::slowest_link_text(summary));
 }
 
 Json seconds_json(const report::Spread& spread) {
@@ -110,10 +116,7 @@ int run_trace(Arguments& arguments) {
   print_ranks(summary, output);
   print_findings(summary, output);
   if (svg) output.files().write(*svg, report::trace_svg_file(trace, summary));
-  if (html) {
-    const std::string name = std::filesystem::path(path).filename().string();
-    output.files().write(*html, report::trace_page(trace, summary, name));
-  }
+  if (html) output.show(*html, page_words(summary), {{"events", report::events_json(trace)}});
   output.finish("trace", document_of(path, trace.size(), summary));
   return 0;
 }

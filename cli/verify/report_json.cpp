@@ -1,5 +1,6 @@
 #include "cli/verify/report_json.h"
 
+#include "cli/report/hop_map.h"
 #include "cli/report/tried.h"
 
 namespace ringlab::cli {
@@ -59,7 +60,10 @@ Json law_json(const verify::LawVerdict& law) {
                        {"message", law.failure->message},
                        {"shrinks", law.failure->shrinks},
                        {"repeats", law.failure->repeats},
-                       {"repeated", law.failure->repeated}};
+                       {"repeated", law.failure->repeated},
+                       {"doubt", law.failure->doubt()},
+                       {"map", report::HopMap(law.failure->shrunk).json()}};
+    if (law.failure->at) json["failure"]["at"] = report::element_json(*law.failure->at);
   }
   return json;
 }

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/inputs/problem_options.h"
 #include "cli/inputs/run_options.h"
 #include "cli/inputs/subjects.h"
-#include "cli/report/softmax_page.h"
 #include "cli/verify/verify.h"
 #include "reference/core/error.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 512;  // a matrix that somebody can look at
 constexpr std::int64_t kPictureSize = 48;
+constexpr std::int64_t kMostDrawn = 128, kMostHeads = 8;  // on a page
 
 void check_small(const Shape& shape) {
   const std::int64_t tokens = std::max(shape.q_tokens, shape.kv_tokens);
@@ -32,6 +34,30 @@ Json tomography_json(const std::string& subject, const verify::Tomography& tomog
     }
   }
   return {{"subject", subject}, {"findings", tomography.findings}, {"pictures", pictures}};
+}
+
+/// The weights of the first heads, with the mark of each: rows of queries, keys across.
+Json weights_json(const verify::Tomography& tomography) {
+  const Extents& extents = tomography.got.extents();
+  Json heads = Json::array();
+  for (std::int64_t head = 0; head < std::min(extents.heads, kMostHeads); ++head) {
+    Json& json = heads.emplace_back(Json::object());
+    for (std::int64_t query = 0; query < std::min(extents.tokens, kMostDrawn); ++query) {
+      std::string marks;
+      Json got = Json::array(), exact = Json::array();
+      for (std::int64_t key = 0; key < std::min(extents.channels, kMostDrawn); ++key) {
+        const double weight = tomography.got(0, head, query, key);
+        const double right = tomography.exact(0, head, query, key);
+        marks += verify::softmax_mark(weight, right);
+        got.push_back(json_number(weight));
+        exact.push_back(json_number(right));
+      }
+      json["marks"].push_back(marks);
+      json["got"].push_back(got);
+      json["exact"].push_back(exact);
+    }
+  }
+  return heads;
 }
 
 void print_tomography(const std::string& subject, const verify::Tomography& tomography,
@@ -57,20 +83,23 @@ int run_tomography(Arguments& arguments, Output& output) {
   for (const verify::Subject& subject : subjects) require_device_of(subject, options.device);
   output.print("= right   - too little   + too much   0 lost   ! must not be seen   ? no number\n");
   Json results = Json::array();
-  std::vector<report::SoftmaxMap> maps;
+  Json heads = Json::array();
   bool right = true;
   for (const verify::Subject& given : subjects) {
     const verify::Subject subject = as_asked(given, options);
     RunOptions own = options;
     if (!subject.can.has(verify::Ability::many_ranks)) own.ranks = 1;
-    verify::Tomography tomography =
+    const verify::Tomography tomography =
         verify::read_softmax(subject, {loaded.problem, own, loaded.tensors});
     right &= tomography.findings.empty();
     print_tomography(subject.name, tomography, output);
     results.push_back(tomography_json(subject.name, tomography));
-    maps.push_back({subject.name, std::move(tomography)});
+    if (page) heads.push_back(weights_json(tomography));
   }
-  if (page) output.files().write(*page, report::softmax_page(maps));
+  if (page) {
+    output.show(*page, right ? "Every weight is right." : "Some weights are wrong.",
+                {{"heads", heads}});
+  }
   output.finish("verify", {{"tomography", results}, {"passed", right}});
   return right ? 0 : 1;
 }

@@ -89,10 +89,18 @@ VerifyFiles take_files(Arguments& arguments) {
   return files;
 }
 
+std::string page_words(const report::VerifyRun& run) {
+  std::string words = "ringlab verify: ";
+  for (const report::SubjectResult& subject : run.subjects) {
+    words += fmt::format("{} {}; ", subject.subject.name, subject.verdict());
+  }
+  return words + fmt::format("{:.1f} s.", run.seconds);
+}
+
 void write_files(const VerifyFiles& files, const Verification& done, Output& output) {
   if (files.page) {
-    io::write_file(*files.page, report::verify_page(done.run));
-    output.print("report in {}\n", *files.page);
+    output.show(*files.page, page_words(done.run), layouts_json(done.run));
+    output.write_at_the_end("report in " + *files.page);
   }
   if (!files.certificate) return;
   const auto certificate = report::make_certificate(done.run, done.facts);

@@ -12,7 +12,7 @@
 #include "cli/line/arguments.h"
 #include "cli/line/output.h"
 #include "cli/report/certificate.h"
-#include "cli/report/page.h"
+#include "cli/report/results.h"
 #include "property_tests/diagnosis/insight.h"
 
 namespace ringlab::cli {
@@ -70,6 +70,12 @@ std::set<std::string> verify_defaults(const Arguments& arguments);
 enum class Detail { brief, whole };
 void print_verification(const report::VerifyRun& run, Detail detail, Output& output);
 Json subjects_json(const report::VerifyRun& run);
+
+/// The work of each rank under each layout: "layout", "chosen"; "query_tokens" and "key_tokens" by
+/// rank; by rank and owner "pairs" of queries and keys that are visible, and in "cells" their shares
+/// in percent, where a block is visible in part. With "direction", the way of a ring. No layouts for
+/// more ranks than a map can show.
+Json layouts_json(const report::VerifyRun& run);
 
 /// Lines for the terminal, empty when there is nothing to say.
 std::string insight_text(const std::string& subject, const verify::Insight& insight);

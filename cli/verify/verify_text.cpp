@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/line/text_table.h"
+#include "cli/report/hop_map.h"
 #include "cli/report/human.h"
 #include "cli/report/profile_json.h"
 #include "cli/report/tried.h"
@@ -164,6 +165,12 @@ std::string gap_lines(const report::VerifyRun& run) {
   return text;
 }
 
+std::string replay_words(const SubjectResult& subject, const verify::LawFailure& failure,
+                         DeviceKind device) {
+  return report::replay_line(subject.subject, failure.token) +
+         (device == DeviceKind::cuda ? " --device cuda" : "");
+}
+
 std::string failure_text(const SubjectResult& subject, DeviceKind device) {
   std::string text;
   if (subject.input_skipped.empty() && !subject.input_passed()) {
@@ -185,8 +192,7 @@ std::string failure_text(const SubjectResult& subject, DeviceKind device) {
                     subject.subject.name, law.id, law.name, law.statement,
                     verify::describe(failure.shrunk), failure.shrinks, failure.message);
     if (!failure.doubt().empty()) text += fmt::format("  again   {}\n", failure.doubt());
-    text += fmt::format("  replay  {}{}\n", report::replay_line(subject.subject, failure.token),
-                        device == DeviceKind::cuda ? " --device cuda" : "");
+    text += fmt::format("  replay  {}\n", replay_words(subject, failure, device));
   }
   for (const auto& [message, laws] : again) {
     if (!laws.empty()) text += fmt::format("\nthe same with{}: {}\n", laws, message);
@@ -209,9 +215,25 @@ std::string rounds_text(const report::VerifyRun& run) {
                      report::human_count(cases));
 }
 
-Json subject_json(const SubjectResult& subject) {
+Json answer_json(const report::WrongAnswer& answer) {
+  Json json = {
+      {"name", answer.name},         {"law", answer.law},      {"other_laws", answer.other_laws},
+      {"found", answer.found},       {"again", answer.again},  {"seen", answer.at},
+      {"question", answer.question}, {"replay", answer.replay}};
+  if (answer.smallest) {
+    json["case"] = report::case_words(*answer.smallest);
+    json["map"] = report::HopMap(*answer.smallest).json();
+  }
+  if (answer.marked) json["at"] = report::element_json(*answer.marked);
+  return json;
+}
+
+Json subject_json(const SubjectResult& subject, DeviceKind device) {
   Json laws = Json::array();
-  for (const verify::LawVerdict& law : subject.laws.laws) laws.push_back(law_json(law));
+  for (const verify::LawVerdict& law : subject.laws.laws) {
+    Json& json = laws.emplace_back(law_json(law));
+    if (law.failure) json["failure"]["replay"] = replay_words(subject, *law.failure, device);
+  }
   Json input = {{"passed", subject.input_passed()}};
   if (!subject.input_skipped.empty()) {
     input["skipped"] = subject.input_skipped;
@@ -220,6 +242,7 @@ Json subject_json(const SubjectResult& subject) {
   } else {
     input["rows_checked"] = subject.on_input.rows_checked;
     input["report"] = report_json(subject.on_input.report);
+    if (!subject.input_passed()) input["summary"] = subject.on_input.report.summary();
     input["seconds"] = subject.on_input.run.seconds;
     input["sent_bytes"] = subject.sent_bytes();
     input["peak_bytes_per_rank"] = subject.peak_bytes();
@@ -229,6 +252,7 @@ Json subject_json(const SubjectResult& subject) {
       input["ranks"].push_back(rank_json(rank));
     }
   }
+  const std::optional<report::WrongAnswer> answer = report::wrong_answer(subject, device);
   return {{"subject", subject.subject.name},
           {"passed", subject.passed()},
           {"verdict", subject.verdict()},
@@ -243,6 +267,7 @@ Json subject_json(const SubjectResult& subject) {
           {"gaps", subject.gaps},
           {"coverage", coverage_json(subject.coverage)},
           {"insight", insight_json(subject.subject.stage_or_name(), subject.insight)},
+          {"answer", answer ? answer_json(*answer) : Json()},
           {"laws", laws}};
 }
 
@@ -280,7 +305,9 @@ void print_verification(const report::VerifyRun& run, Detail detail, Output& out
 
 Json subjects_json(const report::VerifyRun& run) {
   Json subjects = Json::array();
-  for (const SubjectResult& subject : run.subjects) subjects.push_back(subject_json(subject));
+  for (const SubjectResult& subject : run.subjects) {
+    subjects.push_back(subject_json(subject, run.options.device));
+  }
   return subjects;
 }
 

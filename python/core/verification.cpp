@@ -4,8 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "cli/report/maps.h"
+#include "cli/report/hop_map.h"
 #include "cli/report/tried.h"
+#include "cli/viewer/viewer.h"
 #include "property_tests/case_runner.h"
 #include "property_tests/coverage.h"
 #include "property_tests/diagnosis/insight.h"
@@ -40,7 +41,7 @@ nb::dict described(const verify::LawFailure& failure) {
   description["repeats"] = failure.repeats;
   description["repeated"] = failure.repeated;
   description["doubt"] = failure.doubt();
-  description["picture"] = report::case_map(failure.shrunk);
+  description["map"] = report::HopMap(failure.shrunk).json().dump();
   return description;
 }
 
@@ -212,7 +213,6 @@ nb::dict replay_callable(const nb::dict& named_wishes, const std::string& token)
   description["broken"] = replayed.result.outcome == verify::Outcome::broken;
   description["message"] = replayed.result.message;
   description["worst_ratio"] = replayed.result.ratio;
-  description["picture"] = report::case_map(replayed.replayed);
   description["runs"] = runs.all;
   description["runs_broken"] = runs.broken;
   return description;
@@ -233,6 +233,9 @@ void add_verification(nb::module_& module) {
   module.def("first_call", &first_call);
   module.def("replay", &replay_callable);
   module.def("laws", &laws);
+  module.def("page", [](const std::string& document, const std::string& words) {
+    return viewer::page(document, words);
+  });
   module.def("classes", [] { return list_of(verify::all_classes()); });
 }
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ringlab import _core
 from ringlab._errors import usage_error
 
 
@@ -30,7 +31,8 @@ class Failure:
     token: str  #: runs it again: `report.replay(fn, token)`
     message: str  #: got, exact, allowed and where; or what the function raised
     shrinks: int  #: how often the case was made simpler
-    picture: str = dataclasses.field(default="", repr=False)  #: SVG: which pairs are visible
+    #: which rank holds each token, which pairs are visible (docs/formats.md); None where it is too large
+    map: dict[str, Any] | None = dataclasses.field(default=None, repr=False)
     repeats: int = 0  #: how often the very same case was run again
     repeated: int = 0  #: and how often it failed again
     doubt: str = ""  #: that in words, where it was not each time
@@ -68,7 +70,8 @@ class LawVerdict:
             fields["failure"] = {"case": self.failure.case, "token": self.failure.token,
                                  "message": self.failure.message, "shrinks": self.failure.shrinks,
                                  "repeats": self.failure.repeats,
-                                 "repeated": self.failure.repeated}
+                                 "repeated": self.failure.repeated,
+                                 "doubt": self.failure.doubt, "map": self.failure.map}
         return fields
 
 
@@ -208,30 +211,13 @@ class Report:
         return reasons
 
     def _repr_html_(self) -> str:
-        parts = [f"<p><b>{html.escape(self.headline())}</b></p>"]
+        headline = f"<p><b>{html.escape(self.headline())}</b></p>"
         if self.first_call:
-            return f"{parts[0]}<pre>{html.escape(self.first_call)}\n\n{html.escape(ACCEPTED)}</pre>"
-        parts += [f"<p>{html.escape(remark)}</p>" for remark in self._remarks()]
-        parts += [_failure_html(law) for law in self.broken]
-        rows = "".join(
-            f"<tr><td>{html.escape(law.id)}</td><td>{law.verdict}</td><td>{law.cases}</td>"
-            f"<td>{ratio_text(law)}</td>"
-            f"<td style='text-align:left'>{html.escape(law.skipped or law.statement)}</td></tr>"
-            for law in sorted(self.laws, key=lambda law: bool(law.skipped)))
-        parts.append("<details><summary>All laws</summary><table><tr><th>law</th><th>verdict</th>"
-                     f"<th>cases</th><th>error/bound</th><th></th></tr>{rows}</table></details>")
-        return "".join(parts)
-
-
-def _failure_html(law: LawVerdict) -> str:
-    failure = law.failure
-    escape = html.escape
-    return (f"<div style='border-left:3px solid #c33;padding-left:1em;margin:1em 0'>"
-            f"<b>breaks {escape(law.id)}</b>: {escape(law.statement)}<br>"
-            f"Smallest case found ({failure.shrinks} shrinks): {escape(failure.case)}"
-            f"<pre>{escape(failure.message)}\n{escape(failure.doubt)}</pre>"
-            f"<div style='max-width:24em'>{failure.picture}</div>"
-            f"<pre>report.replay(fn, \"{escape(failure.token)}\")</pre></div>")
+            return f"{headline}<pre>{html.escape(self.first_call)}\n\n{html.escape(ACCEPTED)}</pre>"
+        document = self.to_dict() | {"command": "report", "headline": self.headline()}
+        page = _core.page(json.dumps(document), self.headline())
+        return (f'{headline}<iframe srcdoc="{html.escape(page)}" title="report of ringlab" '
+                'style="width:100%;height:40em;border:0"></iframe>')
 
 
 def json_number(number: float) -> float | str | None:

@@ -234,7 +234,9 @@ def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
 
 def _verdict(found: dict[str, Any]) -> LawVerdict:
     failure = found.pop("failure", None)
-    return LawVerdict(**found, failure=Failure(**failure) if failure else None)
+    if failure:
+        failure = Failure(**failure | {"map": json.loads(failure["map"])})
+    return LawVerdict(**found, failure=failure)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """docs/pictures/who_computes_what.svg, cut out of a report of the program."""
 import pathlib
 import re
+import subprocess
 import tempfile
 
 from ladder import ROOT
@@ -16,9 +17,10 @@ def first_picture() -> str:
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "report.html"
         said("verify", "ring", "--quick", "--laws", "P5", "--random", "--mask", "causal", "--html", page)
-        text = page.read_text()
+        text = page.read_text() + subprocess.run(["node", ROOT / "cli/viewer/rendered.mjs", page], check=True,
+                                                 capture_output=True, text=True).stdout
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
-    part = text[text.index("Who computes what"):]
+    part = text[text.rindex("Who computes what"):]
     hues = re.findall(r'class="hop" style="--hue:(\d+)"></i>(\d+)', part)
     cards = re.findall(r"<figure[^>]*><header><h3>(\w+).*?</h3><span>(.*?)</span></header><svg [^>]*>"
                        r"(.*?)</svg>", part, re.DOTALL)[:3]

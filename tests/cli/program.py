@@ -26,6 +26,20 @@ def ringlab(*words, timeout=1000, **options):
     return Result(done)
 
 
+VIEWER = pathlib.Path(__file__).resolve().parents[2] / "cli/viewer"
+
+
+def rendered(page):
+    """The HTML that a page's script makes of its data."""
+    try:
+        done = subprocess.run(["node", VIEWER / "rendered.mjs", page], capture_output=True, text=True, timeout=600)
+    except FileNotFoundError:
+        raise AssertionError("expected node, found none: scripts/packages test installs it") from None
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return done.stdout
+
+
 @contextlib.contextmanager
 def verifying(*words):
     """`ringlab verify`, at work on laws: its line on a terminal has counted cases."""

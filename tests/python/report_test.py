@@ -3,9 +3,11 @@ import html
 import html.parser
 import json
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy_functions as functions
@@ -17,15 +19,26 @@ class Tags(html.parser.HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open = []
+        self.open, self.frames = [], 0
 
     def handle_starttag(self, tag, attributes):
+        if tag == "iframe":
+            self.frames, self.page = self.frames + 1, dict(attributes)["srcdoc"]
         if tag not in ("br", "rect", "path", "line", "circle"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
         if tag not in ("br", "rect", "path", "line", "circle"):
             assert self.open.pop() == tag, tag
+
+
+def rendered(page):
+    """The HTML that a page's script makes of its data."""
+    with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
+        file.write(page)
+        file.flush()
+        script = pathlib.Path(__file__).resolve().parents[2] / "cli/viewer/rendered.mjs"
+        return subprocess.run(["node", script, file.name], check=True, capture_output=True, text=True).stdout
 
 
 class Program(unittest.TestCase):
@@ -82,14 +95,19 @@ class Reports(unittest.TestCase):
         for law in self.wrong.broken:
             self.assertIn(law.failure.token, page)
 
-    def test_the_html_is_well_formed_and_shows_the_picture(self):
-        page = self.wrong._repr_html_()
-        tags = Tags()
-        tags.feed(page)
-        self.assertEqual(tags.open, [])
-        self.assertIn("<svg", page)
-        self.assertIn("&lt;", page)  # a statement with <= in it
-        self.assertNotIn("<svg", self.right._repr_html_())
+    def test_a_notebook_shows_a_page_with_the_picture(self):
+        for report, has_picture in ((self.wrong, True), (self.right, False)):
+            html_of_report = report._repr_html_()
+            tags = Tags()
+            tags.feed(html_of_report)
+            self.assertEqual((tags.open, tags.frames), ([], 1))
+            shown = rendered(tags.page)
+            self.assertIn(html.escape(report.headline()), html_of_report)
+            self.assertEqual("<svg" in shown, has_picture)
+            inside = Tags()
+            inside.feed(shown)
+            self.assertEqual(inside.open, [])
+            self.assertEqual("&#60;" in shown, has_picture)  # a name with < in it
 
     def test_the_json_has_the_fields_of_the_command_line(self):
         written = json.loads(self.wrong.to_json())

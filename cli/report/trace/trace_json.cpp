@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "reference/core/error.h"
@@ -175,6 +174,12 @@ std::string trace_json(const Trace& trace) {
   }
   for (const TraceEvent& event : trace) text += ",\n" + event_json(event).dump();
   return text + "\n]}\n";
+}
+
+nlohmann::ordered_json events_json(const Trace& trace) {
+  Json events = Json::array();
+  for (const TraceEvent& event : trace) events.push_back(event_json(event));
+  return events;
 }
 
 Trace parse_trace(const std::string& text, const std::string& name) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ std::string lane_name(Lane lane);
 /// One complete ("X") event for each of the trace: pid 0, tid rank · kLanes + lane, times in
 /// microseconds with nanoseconds behind the point; all else in args. Metadata names the lanes.
 std::string trace_json(const Trace& trace);
+
+/// The events of trace_json() without the names of lanes, as an array.
+nlohmann::ordered_json events_json(const Trace& trace);
 
 /// An event has 17 values, the names of the lanes some more.
 inline constexpr std::int64_t kMostReadEvents = 1'600'000;

@@ -1,3 +1,5 @@
+#include "cli/report/trace/trace_picture.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include "cli/report/html.h"
 #include "cli/report/human.h"
 #include "cli/report/svg.h"
-#include "cli/report/trace/trace_page.h"
 
 namespace ringlab::report {
 namespace {
@@ -83,23 +84,7 @@ void draw_event(Svg& svg, const TraceEvent& event, const Scale& scale) {
   }
 }
 
-}  // namespace
-
-std::string_view trace_style() {
-  return R"css(
-svg .event { stroke:var(--card); stroke-width:.4; } svg .tick { stroke:var(--line); stroke-width:1; }
-svg .compute, i.compute { fill:var(--first); background:var(--first); }
-svg .add, i.add { fill:var(--good); background:var(--good); }
-svg .send, i.send { fill:var(--second); background:var(--second); }
-svg .receive, i.receive { fill:#a06bd6; background:#a06bd6; }
-svg .wait, i.wait { fill:var(--mark); background:var(--mark); }
-svg .lane { font-size:8.5px; fill:var(--soft); }
-svg .onevent { font-size:8.5px; font-weight:700; fill:var(--onhop); pointer-events:none; }
-.wide { overflow-x:auto; } .wide svg { min-width:720px; }
-)css";
-}
-
-std::string trace_picture(const Trace& trace, const TraceSummary& summary) {
+std::string lanes(const Trace& trace, const TraceSummary& summary) {
   const int ranks = ranks_of(trace);
   const double bottom = kTraceTop + ranks * kRankHeight - kRankGap;
   Svg svg(kTraceWidth, bottom + kAxis,
@@ -115,13 +100,15 @@ std::string trace_picture(const Trace& trace, const TraceSummary& summary) {
   return svg.finish();
 }
 
+}  // namespace
+
 std::string trace_svg_file(const Trace& trace, const TraceSummary& summary) {
-  const std::string picture = trace_picture(trace, summary);
+  const std::string picture = lanes(trace, summary);
   const std::size_t inside = picture.find('>') + 1;  // the description is escaped
   std::string root = picture.substr(0, inside);
   root.insert(root.find(' '), " xmlns=\"http://www.w3.org/2000/svg\"");
-  return fmt::format("{}<style><![CDATA[{}{}svg {{ background:var(--card); }}]]></style>{}", root,
-                     style_sheet(), trace_style(), picture.substr(inside));
+  return fmt::format("{}<style><![CDATA[{}svg {{ background:var(--card); }}]]></style>{}", root,
+                     style_sheet(), picture.substr(inside));
 }
 
 }  // namespace ringlab::report

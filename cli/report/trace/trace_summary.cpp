@@ -1,10 +1,13 @@
 #include "cli/report/trace/trace_summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <utility>
 
+#include "cli/report/human.h"
 #include "cli/report/trace/slowness.h"
 
 namespace ringlab::report {
@@ -110,6 +113,8 @@ void find_straggler(TraceSummary& summary) {
   if (const auto straggler = find_straggler(blocks, 0)) summary.straggler = straggler->rank;
 }
 
+std::string seconds_text(std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); }
+
 }  // namespace
 
 Spread spread_of(std::vector<std::int64_t> durations_ns) {
@@ -146,6 +151,23 @@ double TraceSummary::idle() const {
     all.compute_ns += rank.compute_ns;
   }
   return all.idle();
+}
+
+std::string overlap_text(const std::optional<double>& overlap) {
+  return overlap ? human_percent(*overlap) : "none in flight";
+}
+
+std::string straggler_text(const TraceSummary& summary) {
+  if (!summary.straggler) return "none";
+  return fmt::format("rank {}, {:.2f} times the median of the others", *summary.straggler,
+                     summary.straggler_ratio);
+}
+
+std::string slowest_link_text(const TraceSummary& summary) {
+  if (!summary.slowest_link) return "none";
+  const LinkSummary& link = summary.links[*summary.slowest_link];
+  return fmt::format("rank {} to rank {}, p50 {}, p99 {}", link.from, link.to,
+                     seconds_text(link.receive.p50_ns), seconds_text(link.receive.p99_ns));
 }
 
 TraceSummary summarize(const Trace& trace) {

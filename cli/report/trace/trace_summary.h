@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/report/trace/trace_json.h"
@@ -58,5 +59,12 @@ struct TraceSummary {
 };
 
 TraceSummary summarize(const Trace& trace);
+
+/// "83 %", or "none in flight" where there was nothing to hide.
+std::string overlap_text(const std::optional<double>& overlap);
+/// "rank 3, 1.70 times the median of the others", or "none".
+std::string straggler_text(const TraceSummary& summary);
+/// "rank 0 to rank 1, p50 2 ms, p99 3 ms", or "none".
+std::string slowest_link_text(const TraceSummary& summary);
 
 }  // namespace ringlab::report

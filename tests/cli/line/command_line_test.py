@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from program import PROGRAM, ProgramTest, floats, npy, ones, ringlab, safetensors
+from program import PROGRAM, ProgramTest, floats, npy, ones, rendered, ringlab, safetensors
 
 TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom.\n" * 4
 
@@ -528,7 +528,7 @@ class RunTest(ProgramTest):
                          "--json", self.folder / "out.json")
         self.assertEqual(result.code, 1, result.out + result.err)
         self.assertIn("ring is WRONG: it fails instead of answering\n", result.out)
-        self.assertIn("What went wrong", page.read_text())
+        self.assertIn("What went wrong", rendered(page))
         document = json.loads((self.folder / "out.json").read_text())
         self.assertFalse(document["passed"])
         self.assertEqual(document["subjects"][0]["verdict"], "wrong")

@@ -6,7 +6,7 @@ import shlex
 import time
 import unittest
 
-from program import ProgramTest, ringlab
+from program import ProgramTest, rendered, ringlab
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/plan.md").read_text().split("## Serving")[0]
@@ -95,7 +95,7 @@ class PlanModelTest(ProgramTest):
         page = self.folder / "plan.html"
         self.succeeds("plan", "--model", "llama-3.1-8b", "--tokens", 1048576, "--devices", 64, "--machine", "h100",
                       "--html", page)
-        html = page.read_text()
+        html = rendered(page)
         self.assertEqual(html.count("<svg"), 6)
         for words in ("A step of llama-3.1-8b on 64 h100", "74.5 GiB of a device", "4 194 304 tokens", "256 devices",
                       "links 0.125 times as fast", "8 of 16 ranks", "context 16 · tensor 1"):

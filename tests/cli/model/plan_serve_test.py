@@ -5,7 +5,7 @@ import re
 import shlex
 import unittest
 
-from program import ProgramTest, ringlab
+from program import ProgramTest, rendered, ringlab
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/plan.md").read_text().split("## Serving")[1]
@@ -145,7 +145,7 @@ class PlanServeTest(ProgramTest):
                 ("decode", ["--tokens", 65536, "--sequences", 8], 6,
                  ("A token of llama-3.1-8b on 16 h100", "32 sequences: ", "262 148 keys", "64 devices"))):
             self.succeeds("plan", "--phase", phase, *LLAMA, *words, "--devices", 16, "--html", page)
-            html = page.read_text()
+            html = rendered(page)
             self.assertEqual(html.count("<svg"), pictures)
             for word in (*says, "links 0.125 times as fast", "74.5 GiB of a device"):
                 self.assertIn(word, html)

@@ -5,7 +5,7 @@ import re
 import shlex
 import unittest
 
-from program import ProgramTest, npy, ringlab
+from program import ProgramTest, npy, rendered, ringlab
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SMALL = ["--tokens", 480, "--heads", 4, "--kv-heads", 2, "--head-dim", 8, "--dtype", "f32", "--backward"]
@@ -177,7 +177,7 @@ class PlanTest(ProgramTest):
         page = self.folder / "plan.html"
         document, text = self.plan("--tokens", 32768, "--ranks", "16,64", "--machine", "h100", "--backward",
                                    "--node-bandwidth", 100, "--html", page)
-        html = page.read_text()
+        html = rendered(page)
         self.assertEqual(html.count("<svg"), 3)
         self.assertEqual(document["choice"]["ranks"], 16)
         for words in ("Attention on 16 h100", "16 ranks: ", "64 ranks: ", "links 0.125 times as fast",
@@ -186,9 +186,9 @@ class PlanTest(ProgramTest):
             self.assertTrue(words in html, words)
         self.assertFalse(re.search(r'(src|href)="https?:', html))
         self.plan("--tokens", 1048576, "--ranks", 16, "--html", page)
-        self.assertTrue("8 of 16 ranks" in page.read_text())
+        self.assertTrue("8 of 16 ranks" in rendered(page))
         self.plan("--ranks", 1, "--html", page)
-        self.assertEqual(page.read_text().count("<svg"), 2)
+        self.assertEqual(rendered(page).count("<svg"), 2)
 
     def test_more_ranks_than_tokens_are_weighed(self):
         document, _ = self.plan("--tokens", 3, "--ranks", "9")

@@ -7,7 +7,7 @@ import sys
 import unittest
 import xml.etree.ElementTree as xml
 
-from program import PROGRAM, ProgramTest
+from program import PROGRAM, ProgramTest, rendered
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCHEDULES = ["broadcast", "allgather", "ring", "bidirectional", "double:2"]
@@ -148,7 +148,7 @@ class SimulateTest(ProgramTest):
         self.succeeds("trace", trace, "--json", found)
         self.assertAlmostEqual(json.loads(found.read_text())["seconds"], document["seconds"], 7)
         self.assertTrue(xml.fromstring(svg.read_text()).tag.endswith("svg"))
-        self.assertIn("<svg", page.read_text())
+        self.assertIn("<svg", rendered(page))
 
     def test_long_tables_are_cut(self):
         document, text = self.simulate("--ranks", 20)

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "cli/report/trace/trace_page.h"
+#include "cli/report/trace/trace_picture.h"
 #include "reference/core/error.h"
 
 namespace ringlab::report {
@@ -68,6 +68,14 @@ TEST(TraceJson, what_is_written_is_read_back_to_the_nanosecond) {
   const Trace again = parse_trace(trace_json(trace), "t");
   ASSERT_EQ(again.size(), trace.size());
   for (std::size_t i = 0; i < trace.size(); ++i) EXPECT_TRUE(same(again[i], trace[i])) << i;
+}
+
+TEST(TraceJson, events_are_those_of_the_file_without_the_names_of_lanes) {
+  const nlohmann::ordered_json events = events_json(half_hidden());
+  ASSERT_EQ(events.size(), 5u);
+  const auto file = nlohmann::ordered_json::parse(trace_json(half_hidden()))["traceEvents"];
+  EXPECT_EQ(events[1], file[file.size() - 4]);
+  EXPECT_EQ(events[1]["cat"], "receive");
 }
 
 TEST(TraceJson, no_events_are_a_trace_too) {
@@ -214,7 +222,7 @@ TEST(TraceSummary, an_empty_trace_has_an_empty_summary) {
 
 TEST(TracePicture, has_one_box_per_event_and_one_track_per_lane) {
   const Trace trace = half_hidden();
-  const std::string svg = trace_picture(trace, summarize(trace));
+  const std::string svg = trace_svg_file(trace, summarize(trace));
   EXPECT_EQ(places(svg, "class=\"event "), static_cast<int>(trace.size()));
   EXPECT_EQ(places(svg, "class=\"track\""), kLanes);
   EXPECT_EQ(places(svg, "<title>"), static_cast<int>(trace.size()));
@@ -227,14 +235,6 @@ TEST(TracePicture, nothing_and_moments_without_length_are_drawn_with_finite_numb
     EXPECT_EQ(places(svg, "<svg "), 1);
     EXPECT_EQ(places(svg, "xmlns="), 1);
   }
-}
-
-TEST(TracePage, escapes_the_name_of_the_file) {
-  const Trace trace = half_hidden();
-  const std::string page = trace_page(trace, summarize(trace), "<b>.json");
-  EXPECT_EQ(places(page, "<b>.json"), 0);
-  EXPECT_EQ(places(page, "&lt;b&gt;.json"), 1);
-  EXPECT_EQ(places(page, "50.0 %"), 3);  // the chip, the table, the picture's description
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 """The HTML report: whole in itself, and in a browser no wider than a phone."""
 import html.parser
+import itertools
+import json
 import pathlib
 import re
 import shutil
 import subprocess
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, rendered
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TEXT = "It was the best of times, it was the worst of times, <script>alert('x')</script> &amp;\n" * 8
@@ -56,26 +58,41 @@ class ReportTest(ProgramTest):
         return done.stdout.decode("utf-8", "replace")
 
     def test_it_is_one_well_formed_file_that_loads_nothing(self):
-        text = self.report().read_text()
-        outline = Outline(text)
+        page = self.report()
+        text, file = rendered(page), page.read_text()
+        outline, whole = Outline(text), Outline(file)
         self.assertGreaterEqual(outline.counts["table"], 3)
         self.assertGreaterEqual(outline.counts["svg"], 8)
         self.assertNotIn("script", outline.counts)
-        for name, value in outline.attributes:
+        self.assertEqual(whole.counts["script"], 2)  # the data and what draws them
+        for name, value in outline.attributes + whole.attributes:
             self.assertNotIn(name, ["src", "href", "onclick", "onload"])
             self.assertNotIn("url(", value or "")
-        self.assertIsNone(re.search(r"https?:|@import", text))
+        self.assertIsNone(re.search(r"https?:|@import", text + file))
 
     def test_the_names_of_files_are_escaped(self):
-        text = self.report().read_text()
-        self.assertIn("&lt;b&gt;&amp;&#39;&quot;.txt", text)
-        self.assertNotIn("<b>&'", text)
+        page = self.report()
+        self.assertIn("&#60;b&#62;&#38;&#39;&#34;.txt", rendered(page))
+        for text in (rendered(page), page.read_text()):
+            self.assertNotIn("<b>&'", text)
+
+    def test_the_maps_count_every_visible_pair(self):
+        page = self.report("--ranks", "5", "--tokens", "37", "--mask", "causal+window:9,3")
+        data = json.loads(re.search(r'id="data">([^<]*)</script>', page.read_text())[1])
+        visible = sum(query - 9 <= key <= query for query in range(37) for key in range(37))
+        for layout in data["drawn"]["layouts"]:
+            self.assertEqual(sum(map(sum, layout["pairs"])), visible)
+            self.assertEqual((sum(layout["query_tokens"]), sum(layout["key_tokens"])), (37, 37))
+            for rank, owner in itertools.product(range(5), repeat=2):
+                full = layout["query_tokens"][rank] * layout["key_tokens"][owner]
+                is_whole = layout["pairs"][rank][owner] in (0, full)
+                self.assertEqual(layout["cells"][rank][owner] is None, is_whole, (layout["layout"], rank, owner))
 
     def test_every_layout_mask_and_rank_count_is_drawn(self):
         for words in [["--ranks", "1"], ["--ranks", "40", "--tokens", "50"], ["--mask", "window:3,3"],
                       ["--ranks", "9", "--tokens", "5", "--layout", "striped"],
                       ["--direction", "previous", "--mask", "documents:100,28", "--tokens", "128"]]:
-            Outline(self.report(*words).read_text())
+            Outline(rendered(self.report(*words)))
 
     @unittest.skipUnless(BROWSER, "no Chromium on this machine: the report was not rendered")
     def test_a_browser_shows_the_tables_and_a_phone_needs_no_sideways_scrolling(self):
@@ -101,7 +118,6 @@ class ReportTest(ProgramTest):
 
 
 def javascript_string(text):
-    import json
     return json.dumps(text).replace("<", "\\u003c")
 
 
