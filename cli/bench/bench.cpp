@@ -17,7 +17,7 @@
 namespace ringlab::cli {
 namespace {
 
-constexpr int kMostSubjects = 64, kRounds = 5;
+constexpr int kMostBenched = 64, kRounds = 5;
 /// Rows of the option table that say nothing to bench: its input is random, its ranks are of this
 /// process, and some rows of a problem with dropout cannot be checked.
 constexpr std::array kLeftOut = {"input",        "text",      "random",     "dropout",
@@ -171,7 +171,7 @@ Command bench_command() {
   Command command{"bench",
                   "time, flop/s, bytes moved and accuracy of subjects, a line for each size"};
   command.operands = "[SUBJECT…]";
-  command.max_operands = kMostSubjects;
+  command.max_operands = kMostBenched;
   command.options = bench_options();
   command.examples = {"ringlab bench",
                       "ringlab bench --tokens 4096:65536:x2 --ranks 2,4 --backward",

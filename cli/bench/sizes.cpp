@@ -19,7 +19,7 @@ struct SizeOption {
   const char *name, *value, *help, *otherwise;
 };
 /// The size that varies last comes first.
-constexpr std::array<SizeOption, 4> kSizes = {
+constexpr std::array<SizeOption, 4> kSizeOptions = {
     {{"heads", "H", "query heads", "4"},
      {"head-dim", "D", "channels per head", "64"},
      {"ranks", "P", "ranks that share the tokens", "4"},
@@ -63,7 +63,7 @@ std::vector<std::int64_t> values_of(const std::string& name, const std::string& 
 
 std::vector<OptionSpec> size_options() {
   std::vector<OptionSpec> options;
-  for (const SizeOption& size : kSizes) {
+  for (const SizeOption& size : kSizeOptions) {
     options.push_back({size.name, fmt::format("{0},{0}...", size.value),
                        fmt::format("{} ({})", size.help, size.otherwise)});
   }
@@ -72,7 +72,7 @@ std::vector<OptionSpec> size_options() {
 
 std::vector<Arguments> at_every_size(const Arguments& arguments) {
   std::vector<Arguments> sizes = {arguments};
-  for (const SizeOption& size : kSizes) {
+  for (const SizeOption& size : kSizeOptions) {
     const std::string text =
         arguments.given(size.name) ? arguments.text(size.name) : size.otherwise;
     const std::vector<std::int64_t> values = values_of(size.name, text);
