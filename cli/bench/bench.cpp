@@ -1,230 +1,198 @@
-// `ringlab bench`: time, bytes and memory, side by side in one run.
-#include "cli/bench/bench.h"
-
+// `ringlab bench [SUBJECT…]`: time, traffic and accuracy at every size, a line for each.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
+#include <array>
 
-#include "cli/bench/cpu/naive.h"
-#include "cli/bench/measure/timing.h"
-#include "cli/line/arguments.h"
+#include "cli/bench/contest.h"
+#include "cli/bench/lines.h"
+#include "cli/bench/sizes.h"
+#include "cli/inputs/run_options.h"
+#include "cli/inputs/subjects.h"
 #include "cli/line/command.h"
-#include "cli/line/output.h"
 #include "cli/line/progress.h"
-#include "cli/line/text_table.h"
-#include "cli/report/totals.h"
-#include "property_tests/case.h"
-#include "property_tests/subject_list.h"
-#include "reference/attention/exact.h"
+#include "cli/machine/record.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
 
-using bench::Spread;
-using bench::Timing;
+constexpr int kMostBenched = 64, kRounds = 5;
+/// Rows of the option table that say nothing to bench: its input is random, its ranks are of this
+/// process, and some rows of a problem with dropout cannot be checked.
+constexpr std::array kLeftOut = {"input",        "text",      "random",     "dropout",
+                                 "dropout-seed", "transport", "delay-seed", "tokens",
+                                 "heads",        "head-dim",  "ranks"};
 
-struct BenchShape {
-  std::int64_t tokens = 1024;
-  std::int64_t heads = 4;
-  std::int64_t head_dim = 64;
-  int ranks = 4;
-  int rounds = 11;
+/// Subjects and rounds of a command line, besides its sizes.
+struct Bench {
+  std::vector<verify::Subject> subjects;
+  verify::Place place;
+  int rounds = kRounds;
+  bool backward = false;
 };
 
-/// Standard normal tensors; causal, f32.
-verify::Case bench_case(const BenchShape& shape, std::int64_t heads) {
-  verify::Case c;
-  c.shape = {.batch = 1,
-             .q_heads = heads,
-             .kv_heads = heads,
-             .q_tokens = shape.tokens,
-             .kv_tokens = shape.tokens,
-             .head_dim = shape.head_dim,
-             .v_dim = shape.head_dim};
-  c.mask = "causal";
-  return c;
+/// The work at one size. Without tensors it is a question whether it can be done.
+struct SizedWork {
+  LoadedInput loaded;
+  std::vector<Contender> contenders;
+};
+enum class Tensors { made, left_out };
+
+/// Without names of subjects: the engine.
+std::vector<verify::Subject> benched_subjects(Arguments& arguments) {
+  if (arguments.operands().empty()) return {verify::find_subject("optimized")};
+  return subjects_named(arguments);
 }
 
-/// The oracle with its certified error, and the tolerance it gives a subject, over naive loops.
-Json bench_oracle(const BenchShape& shape, Output& output) {
-  Progress progress("oracle against naive loops");
-  const verify::Case c = bench_case(shape, 1);
-  const Problem problem = verify::make_problem(c);
-  const AttentionTensors tensors = verify::make_tensors(c);
-  const AttentionInput input = tensors.input(problem);
-  const ExactForward exact = exact_forward(input);
-  const NumericsProfile profile = carried_profile(DType::f32, 1);
-  const std::vector<Timing> timings = bench::time_in_turn(
-      {{"naive double loops", [&] { bench::naive_attention(input); }},
-       {"oracle, error certified", [&] { exact_forward(input); }},
-       {"fast oracle", [&] { fast_forward(input); }},
-       {"tolerance of a subject", [&] { forward_tolerance(input, exact, profile); }}},
-      {shape.rounds,
-       [&](int done, int total) { progress.update(done, total, "oracle against naive loops"); }});
-
-  const double pairs = static_cast<double>(problem.mask.count_all());
-  TextTable table({{"reference, 1 thread"},
-                   {"ns per pair", Align::right},
-                   {"time / naive (p10 to p90)", Align::right}});
-  Json records = Json::array();
-  for (const Timing& timing : timings) {
-    const double ns_per_pair = timing.seconds.median / pairs * 1e9;
-    table.add({timing.name, fmt::format("{:.1f}", ns_per_pair), spread_text(timing.ratio, 2)});
-    records.push_back({{"name", timing.name},
-                       {"ns_per_pair", ns_per_pair},
-                       {"ratio", spread_json(timing.ratio)}});
+Bench take_bench(Arguments& arguments) {
+  Bench bench{.subjects = benched_subjects(arguments), .place = place_of(arguments)};
+  refuse_without_effect(arguments, bench.subjects, bench.place);
+  bench.backward = arguments.take_switch("backward");
+  bench.rounds = static_cast<int>(take_whole(arguments, "rounds", kRounds));
+  for (const verify::Subject& subject : bench.subjects) {
+    const std::string without =
+        verify::why_without_effect(subject, run_option("backward"), bench.place);
+    if (bench.backward && !without.empty()) {
+      throw_usage_error(
+          {"--backward", without, subject.name, "`ringlab list` shows who has them."});
+    }
   }
-  output.print("\n{}", table.text());
-  return records;
+  return bench;
 }
 
-/// Every stage on the same problem: wall time over the first stage's, bytes and memory measured.
-Json bench_stages(const BenchShape& shape, Output& output) {
-  Progress progress("stages");
-  const verify::Case c = bench_case(shape, shape.heads);
-  const Problem problem = verify::make_problem(c);
-  const AttentionTensors tensors = verify::make_tensors(c);
-  const AttentionInput input = tensors.input(problem);
-  RunOptions options;
-  options.ranks = shape.ranks;
-  options.layout = LayoutKind::zigzag;
-
-  const std::vector<verify::Subject> subjects = verify::all_subjects();
-  std::vector<RunResult> results(subjects.size());
-  std::vector<bench::Contender> contenders;
-  for (std::size_t i = 0; i < subjects.size(); ++i) {
-    contenders.push_back(
-        {subjects[i].name, [&, i] { results[i] = subjects[i].run(input, options); }});
-  }
-  const std::vector<Timing> timings = bench::time_in_turn(
-      contenders,
-      {shape.rounds, [&](int done, int total) { progress.update(done, total, "stages"); }});
-
-  TextTable table({{fmt::format("stage, {} ranks", shape.ranks)},
-                   {"time", Align::right},
-                   {"time / first (p10 to p90)", Align::right},
-                   {"sent by all, bytes", Align::right},
-                   {"most K/V on a rank, bytes", Align::right},
-                   {"most on a rank, bytes", Align::right}});
-  Json records = Json::array();
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    const report::RunTotals totals = report::totals_of(results[i]);
-    table.add({timings[i].name, fmt::format("{:.1f} ms", timings[i].seconds.median * 1e3),
-               spread_text(timings[i].ratio, 2), fmt::format("{}", totals.sent_bytes),
-               fmt::format("{}", totals.peak_kv_bytes), fmt::format("{}", totals.peak_bytes)});
-    records.push_back({{"stage", timings[i].name},
-                       {"seconds", spread_json(timings[i].seconds)},
-                       {"ratio", spread_json(timings[i].ratio)},
-                       {"sent_bytes", totals.sent_bytes},
-                       {"peak_kv_bytes", totals.peak_kv_bytes},
-                       {"peak_bytes", totals.peak_bytes}});
-  }
-  output.print("\n{}", table.text());
-  return records;
+RunOptions options_of(const verify::Subject& subject, Arguments& arguments) {
+  RunOptions options = take_run_options(arguments, {.layout = LayoutKind::zigzag,
+                                                    .schedule = subject.can.schedule,
+                                                    .tile_queries = subject.tile_queries,
+                                                    .tile_keys = subject.tile_keys,
+                                                    .many_threads = subject.can.threads});
+  if (!subject.can.schedules) options.schedule = subject.can.schedule;
+  return options;
 }
 
-/// 256 rows of a causal problem of 2^20 tokens, once: what checking a million tokens costs.
-Json bench_sampled_rows(const BenchShape& shape, Output& output) {
-  constexpr std::int64_t kTokens = std::int64_t{1} << 20, kRows = 256;
-  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  Progress progress("256 rows of a million tokens");
-  verify::Case c = bench_case(shape, 1);
-  c.shape.q_tokens = c.shape.kv_tokens = kTokens;
-  const Problem problem = verify::make_problem(c);
-  const AttentionTensors tensors = verify::make_tensors(c);
-  ExactOptions options{.threads = threads};
-  for (std::int64_t row = 1; row <= kRows; ++row) {
-    options.rows.push_back(row * (kTokens / kRows) - 1);
+/// Errors as of `ringlab run` for a problem or options that a subject does not take here.
+SizedWork work_at(const Arguments& size, const Bench& bench, Tensors tensors) {
+  Arguments arguments = size.with("random", "");
+  SizedWork work{.loaded = load_input(arguments, {.mask = "causal",
+                                                  .gradients = bench.backward ? Gradients::of_input
+                                                                              : Gradients::none,
+                                                  .by_rows = tensors == Tensors::left_out}),
+                 .contenders = {}};
+  for (const verify::Subject& subject : bench.subjects) {
+    work.contenders.push_back({subject, options_of(subject, arguments)});
   }
-  const auto start = std::chrono::steady_clock::now();
-  exact_forward(tensors.input(problem), options);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  output.print("\n{} rows of {} tokens, head_dim {}, causal, {} threads: {:.1f} s\n", kRows,
-               kTokens, shape.head_dim, threads, seconds);
-  return {{"tokens", kTokens}, {"rows", kRows}, {"threads", threads}, {"seconds", seconds}};
+  arguments.reject_unused();
+  check_fits_memory(work.loaded.problem.shape);
+  for (const Contender& contender : work.contenders) {
+    check_device_options(arguments, contender.options);
+    check_subject_takes(contender.subject, work.loaded.problem, contender.options,
+                        bench.backward ? Pass::backward : Pass::forward);
+    require_device_of(contender.subject, contender.options.device);
+  }
+  return work;
+}
+
+Json configuration_of(const Arguments& arguments, const Bench& bench, const SizedWork& first) {
+  Json configuration = {
+      {"subjects", Json::array()}, {"rounds", bench.rounds}, {"backward", bench.backward}};
+  for (const verify::Subject& subject : bench.subjects) {
+    configuration["subjects"].push_back(subject.name);
+  }
+  Json input;
+  describe_input(first.loaded, input);
+  for (const char* name : {"input", "dtype", "mask", "scale", "modifiers"}) {
+    configuration[name] = input[name];
+  }
+  if (!arguments.given("scale")) configuration.erase("scale");  // each head_dim has its own
+  describe_effects(bench.subjects, bench.place, first.contenders.front().options, configuration);
+  configuration.erase("ranks");
+  for (const char* name : {"threads", "tile-queries", "tile-keys"}) {  // each subject has its own
+    if (!arguments.given(name)) configuration.erase(name_of(run_option(name)));
+  }
+  return configuration;
+}
+
+std::vector<BenchLine> measured(const SizedWork& work, int rounds) {
+  const int total = (rounds + 1) * static_cast<int>(work.contenders.size());
+  Progress progress("bench");
+  return contest(work.loaded, work.contenders, rounds, [&](int done) {
+    progress.update(done, total, fmt::format("{} tokens", work.loaded.problem.shape.q_tokens));
+  });
 }
 
 int run_bench(Arguments& arguments) {
-  if (!arguments.operands().empty()) {
-    const std::string& what = arguments.operands()[0];
-    if (what == "cpu") return bench_cpu(arguments);
-    if (what == "gpu") return bench_gpu(arguments);
-    throw_usage_error({"bench", "nothing, cpu or gpu", what, ""});
-  }
-  if (arguments.given("sweep")) return bench_sweep(arguments);
-  if (arguments.given("auto")) return bench_auto(arguments);
   Output output(arguments);
-  BenchShape shape;
-  shape.tokens = arguments.take_integer("tokens", shape.tokens, 1, 65536);
-  shape.heads = arguments.take_integer("heads", shape.heads, 1, 256);
-  shape.head_dim = arguments.take_integer("head-dim", shape.head_dim, 1, 1024);
-  shape.ranks = static_cast<int>(arguments.take_integer("ranks", shape.ranks, 1, 64));
-  shape.rounds = static_cast<int>(arguments.take_integer("rounds", shape.rounds, 3, 1000));
-  const bool sampled = arguments.take_switch("million");
-  arguments.reject_unused();
-  const Json configuration = {{"tokens", shape.tokens},     {"heads", shape.heads},
-                              {"head_dim", shape.head_dim}, {"ranks", shape.ranks},
-                              {"rounds", shape.rounds},     {"mask", "causal"},
-                              {"layout", "zigzag"},         {"dtype", "f32"}};
-  output.print_configuration(configuration);
-  BenchRecord record(output, arguments, {{"configuration", configuration}});
-  record.keep("oracle", bench_oracle(shape, output));
-  record.keep("stages", bench_stages(shape, output));
-  if (sampled) record.keep("sampled_rows", bench_sampled_rows(shape, output));
+  const Bench bench = take_bench(arguments);
+  const std::vector<Arguments> sizes = at_every_size(arguments);
+  for (const Arguments& size : sizes) work_at(size, bench, Tensors::left_out);
+  const Json configuration =
+      configuration_of(arguments, bench, work_at(sizes.front(), bench, Tensors::left_out));
+  output.print_configuration(configuration, left_to_defaults(arguments));
+  Record record(output, arguments, {{"configuration", configuration}});
+  BenchTable table(bench.subjects, output);
+  Json documents = Json::array();
+  bool right = true;
+  for (const Arguments& size : sizes) {
+    const SizedWork work = work_at(size, bench, Tensors::made);
+    const std::vector<BenchLine> found = measured(work, bench.rounds);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      table.print(work.contenders[i], work.loaded.problem.shape, found[i]);
+      documents.push_back(line_json(work.contenders[i], work.loaded.problem.shape, found[i]));
+      right &= found[i].right;
+    }
+    record.keep("lines", documents);
+  }
   record.finish();
-  return 0;
+  return right ? 0 : 1;
+}
+
+std::vector<OptionSpec> bench_options() {
+  std::vector<OptionSpec> options = size_options();
+  for (const OptionSpec& option :
+       option_specs({OptionGroup::problem, OptionGroup::run, OptionGroup::devices})) {
+    if (std::ranges::count(kLeftOut, option.name) == 0) options.push_back(option);
+  }
+  for (OptionSpec& option : options) {
+    if (option.name == "dtype") option = option_spec("dtype", "f32");
+    if (option.name == "mask") option = option_spec("mask", "causal");
+    if (option.name == "layout") option = option_spec("layout", "zigzag");
+  }
+  options.push_back({"backward", "", "gradients too, of a random one of the output"});
+  options.push_back(
+      {"rounds", "R", fmt::format("timed rounds, after one that is not ({})", kRounds)});
+  options.push_back(json_option());
+  return options;
 }
 
 }  // namespace
 
 Command bench_command() {
-  Command command{"bench", std::string(kBenchSummary)};
-  command.operands = "[cpu|gpu]";
-  command.max_operands = 1;
-  command.options = {
-      {"tokens", "N", "sequence length (1024)"},
-      {"heads", "H", "heads of the stages' problem (4)"},
-      {"head-dim", "D", "channels (64)"},
-      {"ranks", "P", "ranks of the stages (4)"},
-      {"rounds", "R", "measured rounds, each contender once per round (11)"},
-      {"sweep", "NAME=A:B:xF",
-       "only the engine, on tokens, heads, head-dim or ranks from A to B, each F times "
-       "the last (or +S more): a line for each, with GB/s and verdict"},
-      {"auto", "MACHINE",
-       "only the engine: the way that `ringlab plan` chooses for a machine, a name or the file of "
-       "`ringlab doctor --measure`, beside every fixed one"},
-      {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
-      json_option()};
-  for (const OptionSpec& option : bench_goal_options()) command.options.push_back(option);
+  Command command{"bench",
+                  "time, flop/s, bytes moved and accuracy of subjects, a line for each size"};
+  command.operands = "[SUBJECT…]";
+  command.max_operands = kMostBenched;
+  command.options = bench_options();
   command.examples = {"ringlab bench",
-                      "ringlab bench --sweep tokens=4096:65536:x2",
-                      "ringlab bench --auto laptop",
-                      "ringlab bench cpu --quick --html bench.html",
-                      "ringlab bench cpu --only C1,C3 --rounds 21",
-                      "ringlab bench gpu --only G1,G2 --json gpu.json",
-                      "ringlab bench gpu --ladder",
-                      "ringlab bench gpu --overlap --quick",
-                      "ringlab bench gpu --machine here.json",
-                      "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
+                      "ringlab bench --tokens 4096:65536:x2 --ranks 2,4 --backward",
+                      "ringlab bench broadcast ring optimized --tokens 512,1024 --json bench.json",
+                      "ringlab bench optimized --dtype bf16 --device cuda --tokens 8192:131072:x2",
+                      "ringlab bench optimized ./libmine.so --ranks 1 --tokens 1000"};
   command.more =
-      "With cpu: how near the kernels come to the processor's peak and to other libraries, as "
-      "goals of\ndocs/performance.md. What cannot be measured here is listed with the reason. With "
-      "gpu: "
-      "the same for\nthe kernels of a CUDA device.\n"
-      "Contenders take turns in one process; ratios are taken within a round. Absolute times of a\n"
-      "shared machine are not comparable from run to run, the ratios are.";
+      "--tokens, --heads, --head-dim and --ranks take one number, several with commas between, or\n"
+      "FIRST:LAST:xFACTOR or FIRST:LAST:+STEP; all their combinations are measured. Without\n"
+      "subjects: optimized. Subjects take turns, once a round; \"/ first\" is the time over that "
+      "of\n"
+      "the first subject in the same round. The time is that of `ringlab run`, its median over "
+      "the\n"
+      "rounds, and the 10th percentile beside it. moved: bytes sent, of all ranks; K/V held: of "
+      "the\n"
+      "rank that holds most. Some rows of each answer are compared with the exact reference, and\n"
+      "gradients by sums over all tokens; exit code 1 where one is WRONG. Absolute times of a\n"
+      "shared machine are not comparable from run to run, the ratios are.\n\n" +
+      std::string(kAboutPlugins);
   command.run = run_bench;
   return command;
-}
-
-/// The one command of the program ringlab-bench, which `ringlab bench` starts.
-const std::vector<Command>& all_commands() {
-  static const std::vector<Command> commands = {bench_command()};
-  return commands;
 }
 
 }  // namespace ringlab::cli

@@ -32,6 +32,12 @@ class Arguments {
   std::string text(const std::string& name) const {
     return given(name) ? values_.at(name) : std::string();
   }
+  /// The command line with `value` for the option.
+  Arguments with(const std::string& name, const std::string& value) const {
+    Arguments other = *this;
+    other.values_[name] = value;
+    return other;
+  }
   /// Names and values of the `options` that are given; no value for a switch.
   std::vector<std::pair<std::string, std::string>> given_options(
       const std::vector<OptionSpec>& options) const;

@@ -30,9 +30,6 @@ struct Command {
   std::string program = {};  ///< the program beside this one that runs it, in place of `run`
 };
 
-inline constexpr std::string_view kBenchSummary =
-    "time, bytes moved and memory, side by side in one run";
-
 Command doctor_command();
 Command list_command();
 Command run_command();
@@ -52,8 +49,13 @@ const Command& find_command(const std::string& name);
 /// error: when there is no such program, or it cannot be started.
 [[noreturn]] void become_sibling(const std::string& name, const std::vector<std::string>& words);
 
-/// The text of `ringlab --help` and of `ringlab COMMAND --help`.
+/// What this program is called: "ringlab".
+std::string_view program_name();
+/// The text of `ringlab --help`.
 std::string program_help();
+/// The names of all commands with their summaries, for program_help().
+std::string commands_text();
+/// The text of `ringlab COMMAND --help`.
 std::string command_help(const Command& command);
 
 }  // namespace ringlab::cli

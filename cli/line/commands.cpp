@@ -24,36 +24,18 @@ const Command& find_command(const std::string& name) {
                      fmt::format("\"{}\"", name), did_you_mean(name, names)});
 }
 
-std::string program_help() {
-  std::string text =
-      "ringlab: exact ring attention, learned, proven and run\n\n"
-      "Usage: ringlab COMMAND [options]\n\nCommands:\n";
+std::string commands_text() {
+  std::string text = "Commands:\n";
   for (const Command& command : all_commands()) {
     text += fmt::format("  {:<8}  {}\n", command.name, command.summary);
   }
-  return text +
-         "\nOptions:\n"
-         "  --help     this text; `ringlab COMMAND --help` or `ringlab help COMMAND` for one "
-         "command\n"
-         "  --version  the version\n\n"
-         "`ringlab help --bash` prints a completion for bash,\n"
-         "`ringlab help --man` and `ringlab help COMMAND --man` manual pages.\n\n"
-         "Exit codes:\n"
-         "  0  all good\n"
-         "  1  a subject is wrong\n"
-         "  2  the command line is wrong\n"
-         "  3  the input data is wrong\n"
-         "  4  the environment failed: no device, a rank died, out of memory, a deadline passed\n\n"
-         "Examples:\n"
-         "  ringlab doctor\n"
-         "  ringlab verify --text README.md --html report.html\n"
-         "  ringlab run ring --text README.md --ranks 4 --mask causal --check\n";
+  return text;
 }
 
 std::string command_help(const Command& command) {
   std::string text =
-      fmt::format("{}\n\nUsage: ringlab {}{}{} [options]\n\n", command.summary, command.name,
-                  command.operands.empty() ? "" : " ", command.operands);
+      fmt::format("{}\n\nUsage: {} {}{}{} [options]\n\n", command.summary, program_name(),
+                  command.name, command.operands.empty() ? "" : " ", command.operands);
   text += option_help(command);
   if (!command.more.empty()) text += "\n" + command.more + "\n";
   text += "\nExamples:\n";

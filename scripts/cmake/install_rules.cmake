@@ -19,7 +19,7 @@ endif()
 install(TARGETS ${installed} EXPORT ringlab_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringlab COMPONENT development
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringlab COMPONENT development)
-set(programs ringlab ringlab-bench ringlab-plugin-host)
+set(programs ringlab ringlab-plugin-host)
 ringlab_final_run_path(${programs})
 install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
@@ -35,7 +35,7 @@ install(CODE [[
                   OUTPUT_FILE "${share}/bash-completion/completions/ringlab")
   execute_process(COMMAND "${built_ringlab}" help --man COMMAND_ERROR_IS_FATAL ANY
                   OUTPUT_FILE "${share}/man/man1/ringlab.1")
-  foreach(command doctor list run verify trace compare plan simulate)
+  foreach(command doctor list run verify bench trace compare plan simulate)
     execute_process(COMMAND "${built_ringlab}" help ${command} --man COMMAND_ERROR_IS_FATAL ANY
                     OUTPUT_FILE "${share}/man/man1/ringlab-${command}.1")
   endforeach()

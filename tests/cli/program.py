@@ -20,8 +20,8 @@ class Result:
         self.err = done.stderr.decode("utf-8", "replace")
 
 
-def ringlab(*words, timeout=1000, **options):
-    done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE,
+def ringlab(*words, timeout=1000, program=PROGRAM, **options):
+    done = subprocess.run([program, *map(str, words)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=timeout, **options)
     return Result(done)
 

@@ -37,7 +37,7 @@ class DebianPackages(unittest.TestCase):
 
     def test_the_program_has_manual_pages_and_completion(self):
         there = self.has("ringlab", [
-            "bin/ringlab", "bin/ringlab-bench", "bin/ringlab-plugin-host",
+            "bin/ringlab", "bin/ringlab-plugin-host",
             "share/bash-completion/completions/ringlab", "share/doc/ringlab/LICENSE",
             "share/man/man1/ringlab.1", "share/man/man1/ringlab-run.1"])
         self.assertFalse([file for file in there if file.endswith((".h", ".a", ".cmake", ".py"))])

@@ -27,9 +27,9 @@ def commands(page):
     text = (ROOT / page).read_text()
     indented = "".join(re.findall(r"(?:^    .*\n)+", text, re.MULTILINE))
     for line in fenced_lines(text) + indented.replace("\\\n", " ").splitlines():
-        line = re.sub(r"^ringlab ", "build/bin/ringlab ", line.strip())
+        line = re.sub(r"^(ringlab|ringlab_goals) ", r"build/bin/\1 ", line.strip())
         line = re.sub(r"^(mpirun .*?) ringlab ", r"\1 build/bin/ringlab ", line)
-        if re.match(r"build/bin/ringlab \w|mpirun |scripts/", line) and "$" not in line and "…" not in line:
+        if re.match(r"build/bin/ringlab(_goals)? \w|mpirun |scripts/", line) and "$" not in line and "…" not in line:
             yield line
     yield from re.findall(r"`(build/bin/ringlab \w[^`]*)`", text)
 

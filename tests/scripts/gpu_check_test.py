@@ -33,7 +33,7 @@ documents = {
     "doctor": {"cuda": cuda, "nccl": library, "cudnn": library},
     "list": {"subjects": [{"name": name, "devices": ["cpu", "cuda"]} for name in names]},
     "verify": {"subjects": [subject]},
-    "bench": {"goals": fake.get("goals", [goal]), "overlaps": [1, 2], "speeds": [{"forward_flops_per_s": 1}],
+    "gpu": {"goals": fake.get("goals", [goal]), "overlaps": [1, 2], "speeds": [{"forward_flops_per_s": 1}],
               "ladders": [{"pass": "forward", "head_dim": 64, "mask": "full", "versions": [version]}]},
     "run": {},
 }
@@ -77,7 +77,7 @@ class GpuCheckTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.program("build/bin/ringlab", RINGLAB)
-        self.program("build/bin/ringlab-bench", RINGLAB)
+        self.program("build/bin/ringlab_goals", RINGLAB)
         self.program("build/bin/cuda_device_test", TESTS)
         self.program("build/bin/stages_cuda_test", TESTS)
         self.program("path/nvidia-smi", NVIDIA_SMI)
@@ -168,7 +168,7 @@ class GpuCheckTest(unittest.TestCase):
         for name in ("tree/scripts/build", "tree/scripts/cudnn_frontend", "path/nvcc"):
             self.program(name, "#!/bin/sh\n")
         (tree / "build-gpu/bin").mkdir(parents=True, exist_ok=True)
-        for name in ("ringlab", "ringlab-bench", "stages_cuda_test", "cuda_device_test"):
+        for name in ("ringlab", "ringlab_goals", "stages_cuda_test", "cuda_device_test"):
             shutil.copy(shutil.which("true"), tree / "build-gpu/bin" / name)
         return subprocess.run([tree / "scripts/gpu_check", "--prepare", folder], text=True,
                               capture_output=True, env=self.environment(), check=False,

@@ -1,4 +1,4 @@
-// The Hopper backward kernel in versions, for `ringlab bench gpu --ladder`.
+// The Hopper backward kernel in versions, for `ringlab_goals gpu --ladder`.
 #pragma once
 
 #include <cstdint>

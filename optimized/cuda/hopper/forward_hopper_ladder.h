@@ -1,4 +1,4 @@
-// The Hopper kernel in versions, one for each of its ideas, for `ringlab bench gpu --ladder`.
+// The Hopper kernel in versions, one for each of its ideas, for `ringlab_goals gpu --ladder`.
 #pragma once
 
 #include <cstdint>

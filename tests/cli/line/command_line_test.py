@@ -533,40 +533,6 @@ class RunTest(ProgramTest):
         self.assertFalse(document["passed"])
         self.assertEqual(document["subjects"][0]["verdict"], "wrong")
 
-    def test_bench_measures_the_oracle_and_every_stage(self):
-        text = self.succeeds("bench", "--tokens", "48", "--ranks", "4", "--rounds", "3", "--json", "-")
-        document = json.loads(text.out)
-        self.assertEqual(document["oracle"][0]["ratio"]["median"], 1)
-        self.assertTrue(all(record["ns_per_pair"] > 0 for record in document["oracle"]))
-        stages = {record["stage"]: record for record in document["stages"]}
-        # K and V of 48 tokens, 4 heads, 64 channels, 4 bytes; a ring of 4 ranks holds two chunks.
-        everything = 2 * 48 * 4 * 64 * 4
-        self.assertEqual(stages["broadcast"]["peak_kv_bytes"], everything)
-        self.assertEqual(stages["ring"]["peak_kv_bytes"], everything // 2)
-        self.assertEqual(stages["ring"]["sent_bytes"], 3 * everything)
-        self.fails(2, ["--rounds"], "bench", "--rounds", "0")
-
-    def test_bench_sweeps_sizes_a_line_for_each(self):
-        words = ["bench", "--ranks", "2", "--heads", "1", "--head-dim", "8", "--rounds", "2"]
-        path = self.folder / "sweep.json"
-        text = self.succeeds(*words, "--sweep", "tokens=16:70:x2", "--json", path).out
-        lines = text.split("\n\n")[1].splitlines()
-        self.assertEqual(lines[0].split(), ["tokens", "heads", "head_dim", "ranks", "time", "Gflop/s",
-                                            "moved", "GB/s", "error/bound"])
-        self.assertEqual([line.split()[0] for line in lines[1:]], ["16", "32", "64"])
-        self.assertTrue(all(line.endswith("  ok") for line in lines[1:]), text)
-        self.assertEqual(len({line.index("  ok") for line in lines[1:]}), 1, "aligned")
-        document = json.loads(path.read_text())
-        for size in document["sizes"]:
-            self.assertGreater(size["sent_bytes"], size["tokens"] * 8 * 4)
-            self.assertGreater(size["sent_bytes_per_s"], 0)
-        text = self.succeeds("bench", "--tokens", "16", "--rounds", "1", "--sweep", "ranks=1:3:+1").out
-        self.assertEqual(text.count("  ok\n"), 3)
-        for wrong in ("tokens", "tokens=1:2", "tokens=4:2:x2", "tokens=1:4:x1", "dtype=1:2:x2",
-                      "tokens=1:99999999:x2", "tokens=1:4:*2"):
-            self.fails(2, "--sweep", "bench", "--sweep", wrong)
-        self.fails(2, "--tokens", "bench", "--tokens", "5", "--sweep", "tokens=1:4:x2")
-
     def test_list_tells_what_each_subject_can(self):
         result = self.succeeds("list", "--json", self.folder / "list.json")
         listed = {subject["name"]: subject for subject in

@@ -63,7 +63,7 @@ class JsonTest(ProgramTest):
                 (["plan", "--tokens", "0"], "--tokens"),
                 (["simulate", "--ranks", "0"], "--ranks"),
                 (["bench", "--tokens", "0"], "--tokens"),
-                (["bench", "--sweep", "nonsense"], "--sweep"),
+                (["bench", "--ranks", "1:2"], "--ranks"),
                 (["list", "nonsense"], "subject")]:
             with self.subTest(words=words):
                 error = self.failure(USAGE, *words)
@@ -102,7 +102,7 @@ class JsonTest(ProgramTest):
                       ["run", "reference", "--random", "--tokens", 8],
                       ["verify", "ring", "--quick", "--laws", "equals_reference", "--cases", 2],
                       ["plan", "--tokens", 4096], ["simulate", "--tokens", 4096, "--ranks", 4],
-                      ["bench", "--sweep", "tokens=64:128:x2"], ["trace", trace], ["doctor"],
+                      ["bench", "--tokens", "64:128:x2"], ["trace", trace], ["doctor"],
                       ["list"]):
             with self.subTest(words=words):
                 path.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = {run_command()};
   return commands;
 }
+std::string_view program_name() { return "ringlab"; }
 
 namespace {
 
