@@ -25,8 +25,9 @@ struct Coverage {
   std::int64_t refused = 0;  ///< cases that the subject claims to take and refused
   /// Required classes first, the rarest of them foremost.
   std::vector<ClassShare> classes;
-  bool is_judged = false;  ///< all laws ran to their ends; kCasesForCoverage cases held or were refused
-  Envelope tried = {};     ///< the problems that reached the subject in cases that held
+  bool is_judged =
+      false;  ///< all laws ran to their ends; kCasesForCoverage cases held or were refused
+  Envelope tried = {};  ///< the problems that reached the subject in cases that held
   /// Claims of the subject that no case that held has tried.
   std::vector<std::string> not_tried = {};
 

@@ -21,7 +21,7 @@ BenchTable::BenchTable(const std::vector<verify::Subject>& subjects, Output& out
 }
 
 void BenchTable::print(const Contender& contender, const Shape& shape, const BenchLine& line) {
-  const bool counts = contender.subject.can.counts_traffic;
+  const bool counts = contender.subject.can.has(verify::Ability::counts_traffic);
   const double bytes = static_cast<double>(line.moved.sent_bytes);
   print({contender.subject.name, fmt::format("{}", shape.kv_tokens),
          fmt::format("{}/{}", shape.q_heads, shape.kv_heads), fmt::format("{}", shape.head_dim),
@@ -45,7 +45,7 @@ void BenchTable::print(const std::array<std::string, 13>& cells, const std::stri
 }
 
 Json line_json(const Contender& contender, const Shape& shape, const BenchLine& line) {
-  const bool counts = contender.subject.can.counts_traffic;
+  const bool counts = contender.subject.can.has(verify::Ability::counts_traffic);
   const auto counted = [&](auto value) { return counts ? Json(value) : Json(); };
   return {{"subject", contender.subject.name},
           {"tokens", shape.kv_tokens},

@@ -330,12 +330,13 @@ std::vector<OptionSpec> simulate_options() {
     if (word == "ranks") run.back().help = help_of(ranks, "8");
   }
   return model_options(
-      run, {{"slow", "R:X,...", "rank R takes X times as long for its blocks"},
-            {"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"},
-            {"seed", "S", "seed of the jitter (1); - reads it from standard input", "with --jitter"},
-            {"trace", "FILE", "write what each rank would do when, for `ringlab trace`"},
-            {"svg", "FILE", "write the lanes of all ranks as a picture"},
-            {"html", "FILE", "write picture and tables as one page"}});
+      run,
+      {{"slow", "R:X,...", "rank R takes X times as long for its blocks"},
+       {"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"},
+       {"seed", "S", "seed of the jitter (1); - reads it from standard input", "with --jitter"},
+       {"trace", "FILE", "write what each rank would do when, for `ringlab trace`"},
+       {"svg", "FILE", "write the lanes of all ranks as a picture"},
+       {"html", "FILE", "write picture and tables as one page"}});
 }
 
 }  // namespace

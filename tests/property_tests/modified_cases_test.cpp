@@ -2,7 +2,7 @@
 // ignored.
 #include <gtest/gtest.h>
 
-#include "property_tests/reference_subject.h"
+#include "property_tests/subject_list.h"
 #include "property_tests/verify.h"
 
 namespace ringlab::verify {
