@@ -12,9 +12,9 @@
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/bf16/bf16_dot.h"
 #include "optimized/cpu/vectors.h"
-#include "reference/core/mask_text.h"
 #include "tests/optimized/cpu/on_vectors.h"
 #include "tests/optimized/cpu/trial.h"
+#include "tests/optimized/kernels/kernel_case.h"
 #include "tests/repetitions.h"
 
 namespace ringlab::cpu {
@@ -133,18 +133,6 @@ DotGradients expected(const Given& given) {
   return sums;
 }
 
-Mask mask_of(const std::string& text, std::int64_t queries, std::int64_t keys) {
-  return parse_mask(text,
-                    [&](const std::string&) {
-                      std::vector<std::uint8_t> bits;
-                      for (std::int64_t n = 0; n < queries * keys; ++n)
-                        bits.push_back(n * 7 % 5 < 3);
-                      return BitMask{
-                          .q_tokens = queries, .kv_tokens = keys, .bits = bits, .source = ""};
-                    })
-      .bind(queries, keys);
-}
-
 TEST_P(Bf16DotBackward, sums_small_integers_exactly_whatever_the_sizes) {
   for (const std::int64_t dim : {1, 2, 3, 8, 15, 16, 17, 33, 63, 64, 65, 100, 129}) {
     for (const char* mask : {"full", "causal", "window:5,9", "file:bits", "causal+file:bits"}) {
@@ -216,43 +204,6 @@ TEST_P(Bf16DotBackward, does_not_lose_the_product_of_a_subnormal_and_a_large_num
       EXPECT_EQ(given.run().dv[c], weight) << "q k, k subnormal";
     }
   }
-}
-
-/// Of a row that sees nothing, and of pairs that a bit matrix hides: nothing of a NaN may show.
-TEST_P(Bf16DotBackward, keeps_what_is_no_number_from_keys_and_queries_that_do_not_see_it) {
-  const auto nan = std::numeric_limits<double>::quiet_NaN();
-  const Sizes sizes{
-      .kv_heads = 1, .group = 1, .queries = 53, .keys = 30, .head_dim = 3, .v_dim = 2};
-  for (const char* mask : {"causal", "file:bits"}) {
-    const Given clean = equal_scores(mask_of(mask, sizes.queries, sizes.keys), sizes);
-    const DotGradients due = clean.run();
-    for (const std::int64_t query : {std::int64_t{0}, std::int64_t{24}, sizes.queries - 1}) {
-      Given given = clean;
-      const auto row = static_cast<std::size_t>(query);
-      given.trial.q[row * 3] = given.dout[row * 2] = BFloat16(nan);
-      given.lse[row] = given.delta[row] = static_cast<float>(nan);
-      const DotGradients got = given.run();
-      for (std::int64_t j = 0; j < sizes.keys; ++j) {
-        const auto at = static_cast<std::size_t>(j);
-        if (sees(given.trial, query, j)) {
-          EXPECT_TRUE(std::isnan(got.dk[at * 3]) && std::isnan(got.dv[at * 2]));
-        } else {
-          EXPECT_EQ(got.dk[at * 3], due.dk[at * 3]) << mask << ", query " << query;
-          EXPECT_EQ(got.dv[at * 2], due.dv[at * 2]) << mask << ", query " << query;
-        }
-      }
-    }
-  }
-}
-
-TEST_P(Bf16DotBackward, rows_that_see_nothing_change_nothing) {
-  const Sizes sizes{.kv_heads = 1, .group = 1, .queries = 9, .keys = 3, .head_dim = 3, .v_dim = 3};
-  Given given = equal_scores(mask_of("causal", sizes.queries, sizes.keys), sizes);
-  const DotGradients due = expected(given);
-  for (std::int64_t i = 0; i + sizes.keys < sizes.queries; ++i) {
-    given.lse[static_cast<std::size_t>(i)] = -std::numeric_limits<float>::infinity();
-  }
-  EXPECT_EQ(given.run(), due);
 }
 
 INSTANTIATE_TEST_SUITE_P(Products, Bf16DotBackward, products_of_bf16(), name_of_vectors);

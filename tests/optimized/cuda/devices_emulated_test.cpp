@@ -77,7 +77,7 @@ TEST(EmulatedEngine, obeys_the_laws) {
 }
 
 TEST(DeviceRuns, what_devices_cannot_do_is_a_usage_error) {
-  RingCase small{.shape = {.q_tokens = 4, .kv_tokens = 4, .head_dim = 3, .v_dim = 256}};
+  KernelCase small{.shape = {.q_tokens = 4, .kv_tokens = 4, .head_dim = 3, .v_dim = 256}};
   const Problem good = make_trial(small, DType::bf16).problem;
   EXPECT_NO_THROW(ring::check_device_run(good, {}));
   const auto refused = [&](auto change) {

@@ -4,19 +4,19 @@
 #include <string>
 
 #include "optimized/ring/streams/cuda_streams.h"
-#include "tests/optimized/cuda/ring_trial.h"
+#include "tests/optimized/kernels/kernel_case.h"
 
 namespace ringlab::cuda {
 
 struct DevicesCase {
-  RingCase ring;
+  KernelCase ring;
   std::string schedule = "ring";
   ring::DeviceRun run = {};
   std::string text() const;
 };
 
 struct DevicesTrial {
-  RingTrial ring;
+  KernelTrial ring;
   RunOptions options;
 
   AttentionInput input() const {

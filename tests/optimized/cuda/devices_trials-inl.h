@@ -6,7 +6,7 @@ constexpr const char* kSchedules[] = {"broadcast", "allgather", "ring", "bidirec
 constexpr LayoutKind kLayouts[] = {LayoutKind::contiguous, LayoutKind::striped, LayoutKind::zigzag};
 
 /// 45 tokens: no number of ranks but 1, 3 and 5 divides them.
-inline RingCase small_ring(int ranks, LayoutKind layout) {
+inline KernelCase small_ring(int ranks, LayoutKind layout) {
   return {.shape = {.q_heads = 2,
                     .kv_heads = 1,
                     .q_tokens = 45,

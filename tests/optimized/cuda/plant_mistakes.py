@@ -24,23 +24,23 @@ def portable_entry(mistake: dict) -> str:
     function = f'&{mistake["id"]}::emulate_{mistake["pass"]}<BFloat16, {channels}>'
     forward = function if mistake["pass"] == "forward" else "nullptr"
     backward = function if mistake["pass"] == "backward" else "nullptr"
-    return f"{channels}, {{{forward}, {backward}}}"
+    return f"portable_kernel<BFloat16>({{{forward}, {backward}}}), hunt_portable({channels})"
 
 
 def hopper_entry(mistake: dict) -> str:
     tile = mistake.get("tile", "SmallHopperTile")
     together = 2 if tile == "PairedHopperTile" else 1
-    return (f'&{mistake["id"]}::emulate_hopper_tile<{mistake["id"]}::{tile}<BFloat16>>, '
-            f'{together}')
+    return (f'forward_hopper_kernel<BFloat16>(&{mistake["id"]}::emulate_hopper_tile<'
+            f'{mistake["id"]}::{tile}<BFloat16>>), hunt_forward_hopper({together})')
 
 
 def hopper_backward_entry(mistake: dict) -> str:
     name = mistake["id"]
     adding = f'{name}::HopperAdding::{mistake.get("adding", "boxes")}'
     later = mistake.get("later", "true")
-    return (f"&{name}::emulate_backward_hopper<"
+    return (f"planted_backward_hopper(&{name}::emulate_backward_hopper<"
             f"{name}::HopperBackwardTile<BFloat16, 64, {adding}, {later}>, "
-            f"{name}::HopperQueryGradients::here>")
+            f"{name}::HopperQueryGradients::here>), hunt_backward_hopper()")
 
 
 @dataclasses.dataclass
@@ -49,7 +49,6 @@ class Family:
     files: list[str]  # in the order in which they include each other
     headers: list[str]  # what the copies need besides
     copies: str  # what makes functions of a copy that tests can call
-    list: str  # the function that lists the mistakes: its type and name
     entry: Callable[[dict], str]  # what a mistake's entry says besides its id and what breaks
 
 
@@ -58,25 +57,20 @@ FAMILIES = {
         files=["portable/warp_tiles.cuh", "portable/forward_portable.cuh",
                "portable/backward_tiles.cuh", "portable/backward_portable.cuh",
                "portable/backward_queries.cuh"],
-        headers=["tests/optimized/cuda/planted_mistakes.h"],
+        headers=[],
         copies="tests/optimized/cuda/portable/portable_kernels-inl.h",
-        list="std::vector<PlantedMistake> planted_mistakes()",
         entry=portable_entry),
     "hopper": Family(
         files=["hopper/forward_hopper_tile.cuh", "hopper/forward_hopper_rows.cuh",
                "hopper/forward_hopper.cuh", "hopper/forward_hopper_shapes.h"],
-        headers=["optimized/cuda/emulator/tensor_map.h",
-                 "tests/optimized/cuda/hopper/hopper_mistakes.h"],
+        headers=["optimized/cuda/emulator/tensor_map.h"],
         copies="tests/optimized/cuda/hopper/hopper_kernels-inl.h",
-        list="std::vector<HopperMistake> hopper_mistakes()",
         entry=hopper_entry),
     "hopper_backward": Family(
         files=["hopper/query_walk.h", "hopper/backward_hopper.cuh",
                "hopper/backward_hopper_shapes.h"],
-        headers=["optimized/cuda/portable/backward_queries.cuh", "optimized/cuda/emulator/tensor_map.h",
-                 "tests/optimized/cuda/hopper/hopper_backward_mistakes.h"],
+        headers=["optimized/cuda/portable/backward_queries.cuh", "optimized/cuda/emulator/tensor_map.h"],
         copies="tests/optimized/cuda/hopper/backward_hopper_kernels-inl.h",
-        list="std::vector<HopperBackwardMistake> hopper_backward_mistakes()",
         entry=hopper_backward_entry)}
 
 
@@ -104,13 +98,14 @@ def main() -> None:
     arguments = parser.parse_args()
     family = FAMILIES[arguments.family]
     text, source = read_kernels(family, arguments.kernels)
-    for header in ["optimized/cuda/emulator/emulate.h", *family.headers]:
+    for header in ["optimized/cuda/emulator/emulate.h", "tests/optimized/cuda/planted_mistakes.h",
+                   *family.headers]:
         text += f'#include "{header}"\n'
     mistakes = load_mistakes(arguments.mistakes, optional=FIELDS, required={"id", "breaks"})
     for mistake in mistakes:
         text += planted(source, mistake, arguments.mistakes)
         text += f'namespace ringlab::cuda::{mistake["id"]} {{\n#include "{family.copies}"\n}}\n'
-    text += f"namespace ringlab::cuda {{\n{family.list} {{\n  return {{\n"
+    text += "namespace ringlab::cuda {\nstd::vector<PlantedMistake> planted_mistakes() {\n  return {\n"
     for mistake in mistakes:
         said = json.dumps(mistake["id"]), json.dumps(mistake["breaks"]), family.entry(mistake)
         text += f'    {{{", ".join(said)}}},\n'

@@ -1,22 +1,32 @@
-// The portable kernels with one mistake each (portable_mistakes.toml).
+// Kernels with one mistake each (plant_mistakes.py), one family of them in a program.
 #pragma once
 
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "reference/core/dtype.h"
-#include "tests/optimized/cuda/portable/portable_kernels.h"
+#include "tests/optimized/cuda/cuda_kernels.h"
 
 namespace ringlab::cuda {
 
 struct PlantedMistake {
   std::string id;
   std::string breaks;
-  int channels;                       ///< padded, that it is compiled for
-  PortableKernels<BFloat16> kernels;  ///< the pass that has the mistake; the other is null
+  BlockKernel kernel;  ///< of a pass that has the mistake, it is the only one
+  Hunt hunt;
 };
 inline void PrintTo(const PlantedMistake& mistake, std::ostream* out) { *out << mistake.id; }
 std::vector<PlantedMistake> planted_mistakes();
+/// The kernels of the family without a mistake.
+std::vector<PlantedMistake> kernels_as_they_are();
+
+/// `channels`: padded, that the kernel is compiled for.
+Hunt hunt_portable(int channels);
+/// The query heads of a group are a multiple of `heads_together`.
+Hunt hunt_forward_hopper(std::int64_t heads_together);
+Hunt hunt_backward_hopper();
+
+/// Never deterministic.
+BlockKernel planted_backward_hopper(BackwardFunction<BFloat16> run);
 
 }  // namespace ringlab::cuda

@@ -50,7 +50,7 @@ std::string refusal_of_piece(const cuda::BlockShape& shape, const MaskPiece& pie
 /// Of every block of the ring: the first refusal.
 std::string refusal_of(const cuda::DevicesCase& c, DType dtype, int capability) {
   const cuda::DevicesTrial trial = cuda::make_trial(c, dtype);
-  const cuda::RingTrial& ring = trial.ring;
+  const KernelTrial& ring = trial.ring;
   for (int rank = 0; rank < c.ring.ranks; ++rank) {
     for (int owner = 0; owner < c.ring.ranks; ++owner) {
       const Positions& queries = ring.q_layout.positions(rank);

@@ -32,15 +32,22 @@ inline std::string why_no_gpu(Needs needs = Needs::any_kernel) {
   }
 }
 
+/// Empty, or why it is skipped. The first device is in use then, and tells of waits that never end.
+inline std::string prepare_device(Needs needs) {
+  const std::string reason = why_no_gpu(needs);
+  if (!reason.empty()) return reason;
+  select_device(0);
+  const std::string problem = hear_of_lost_waits();
+  if (!problem.empty()) testing::Test::RecordProperty("lost_waits_have_no_names", problem);
+  return "";
+}
+
 template <Needs kNeeds>
 class DeviceTest : public testing::Test {
  protected:
   void SetUp() override {
-    static const std::string reason = why_no_gpu(kNeeds);
+    const std::string reason = prepare_device(kNeeds);
     if (!reason.empty()) GTEST_SKIP() << reason;
-    select_device(0);
-    const std::string problem = hear_of_lost_waits();
-    if (!problem.empty()) RecordProperty("lost_waits_have_no_names", problem);
   }
   void TearDown() override {
     const std::string lost = lost_wait();

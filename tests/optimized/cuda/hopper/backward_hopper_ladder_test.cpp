@@ -1,4 +1,4 @@
-// Every version of the Hopper backward kernel on the emulated GPU, against the exact reference.
+// Every version of the Hopper backward kernel on the emulated GPU.
 #include "optimized/cuda/hopper/backward_hopper_ladder.h"
 
 #include <gtest/gtest.h>
@@ -8,29 +8,29 @@
 #include "optimized/cuda/hopper/backward_hopper_ladder_tiles.h"
 #include "optimized/cuda/hopper/backward_hopper_shapes.h"
 #include "optimized/cuda/portable/backward_queries.cuh"
-#include "reference/attention/exact.h"
-#include "tests/optimized/cuda/hopper/hopper_trial.h"
+#include "tests/optimized/cuda/cuda_kernels.h"
 
 namespace ringlab::cuda {
 namespace {
 
 #include "tests/optimized/cuda/hopper/backward_hopper_kernels-inl.h"
 
-auto kernel_of(const HopperBackwardVersion& version) {
-  return [version](const BackwardCall<BFloat16>& call, std::uint64_t seed) {
-    with_hopper_backward_version(version, [&](auto tile) {
-      emulate_backward_hopper<decltype(tile), HopperQueryGradients::here>(call, seed);
-    });
-  };
+}  // namespace
+
+std::vector<BlockKernel> emulated_backward_versions() {
+  std::vector<BlockKernel> all;
+  for (const HopperBackwardVersion& version : list_hopper_backward_versions()) {
+    all.push_back(
+        version_kernel(version, [version](const BackwardCall<BFloat16>& call, std::uint64_t seed) {
+          with_hopper_backward_version(version, [&](auto tile) {
+            emulate_backward_hopper<decltype(tile), HopperQueryGradients::here>(call, seed);
+          });
+        }));
+  }
+  return all;
 }
 
-class HopperBackwardLadder : public testing::TestWithParam<HopperBackwardVersion> {};
-
-#include "tests/optimized/cuda/hopper/backward_hopper_ladder_trials-inl.h"
-
-INSTANTIATE_TEST_SUITE_P(Versions, HopperBackwardLadder,
-                         testing::ValuesIn(list_hopper_backward_versions()),
-                         [](const auto& version) { return label(version.param); });
+namespace {
 
 TEST(HopperBackwardVersions, end_at_the_kernel_as_it_is) {
   for (const std::int32_t channels : {64, 128}) {

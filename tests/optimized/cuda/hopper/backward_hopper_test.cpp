@@ -1,33 +1,28 @@
-// The Hopper backward kernel, unchanged, on the emulated GPU, against the exact reference.
+// The Hopper backward kernel, unchanged, and its versions on the emulated GPU.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cmath>
 #include <limits>
-#include <string>
 
 #include "optimized/cuda/kernels.h"
-#include "reference/attention/exact.h"
-#include "tests/optimized/cuda/expect_same_bits.h"
+#include "tests/optimized/cuda/cuda_kernels.h"
 #include "tests/optimized/cuda/hopper/backward_hopper_kernels.h"
-#include "tests/optimized/cuda/ring_trial.h"
 
-namespace ringlab::cuda {
-namespace {
-
-constexpr bool kOrdersAreDrawn = true;  // of threads, from the seed
-
-template <class Element>
-auto backward_here() {
-  return &emulated_backward_hopper<Element>;
+namespace ringlab {
+namespace cuda {
+std::vector<BlockKernel> emulated_backward_versions();  // backward_hopper_ladder_test.cpp
 }
 
-template <class Element>
-class BackwardHopper : public testing::Test {};
-using BackwardElements = testing::Types<Half, BFloat16>;
-TYPED_TEST_SUITE(BackwardHopper, BackwardElements);
+std::vector<BlockKernel> every_block_kernel() {
+  using namespace cuda;
+  std::vector<BlockKernel> all = emulated_backward_versions();
+  all.push_back(with_backward_hopper_cases(backward_kernel<Half>(&emulated_backward_hopper<Half>)));
+  all.push_back(
+      with_backward_hopper_cases(backward_kernel<BFloat16>(&emulated_backward_hopper<BFloat16>)));
+  return all;
+}
 
-#include "tests/optimized/cuda/hopper/backward_hopper_trials-inl.h"
+namespace cuda {
+namespace {
 
 TEST(BackwardHopperShapes, name_what_the_kernel_does_not_take) {
   const BlockShape good{.queries = 1, .keys = 1, .head_dim = 8, .v_dim = 128};
@@ -45,4 +40,5 @@ TEST(BackwardHopperShapes, name_what_the_kernel_does_not_take) {
 }
 
 }  // namespace
-}  // namespace ringlab::cuda
+}  // namespace cuda
+}  // namespace ringlab

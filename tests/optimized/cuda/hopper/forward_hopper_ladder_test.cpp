@@ -1,4 +1,4 @@
-// Every version of the Hopper kernel on the emulated GPU, against the exact reference.
+// Every version of the Hopper kernel on the emulated GPU.
 #include "optimized/cuda/hopper/forward_hopper_ladder.h"
 
 #include <gtest/gtest.h>
@@ -17,39 +17,12 @@
 #include "optimized/cuda/emulator/tensor_map.h"
 #include "optimized/cuda/hopper/forward_hopper_ladder_tiles.h"
 #include "optimized/cuda/hopper/forward_hopper_shapes.h"
-#include "tests/optimized/cuda/hopper/hopper_trial.h"
+#include "tests/optimized/cuda/cuda_kernels.h"
 
 namespace ringlab::cuda {
 namespace {
 
 #include "tests/optimized/cuda/hopper/hopper_kernels-inl.h"
-
-/// Without those that differ in the grid alone, which is the emulator's.
-std::vector<HopperVersion> versions_of_the_code() {
-  std::vector<HopperVersion> all;
-  for_each_hopper_version([&](const HopperVersion& version, auto tile) {
-    constexpr bool kIsTheKernels = std::is_same_v<decltype(tile), ladder::Tile<tile.kChannels>>;
-    if (!kIsTheKernels || version.sections) all.push_back(version);
-  });
-  return all;
-}
-
-AttentionOutput run(const HopperVersion& version, const RingTrial& trial,
-                    const EmulatedGrid& grid) {
-  AttentionOutput got;
-  with_hopper_version(version, [&](auto tile) {
-    got = run_hopper<BFloat16>(trial, &emulate_hopper_tile<decltype(tile)>, grid,
-                               version.tile_queries);
-  });
-  return got;
-}
-
-class HopperLadder : public testing::TestWithParam<HopperVersion> {};
-
-#include "tests/optimized/cuda/hopper/forward_hopper_ladder_trials-inl.h"
-
-INSTANTIATE_TEST_SUITE_P(Versions, HopperLadder, testing::ValuesIn(versions_of_the_code()),
-                         [](const auto& version) { return label(version.param); });
 
 template <class A, class B>
 bool is_same(A, B) {
@@ -114,3 +87,16 @@ TEST(Exp2Polynomial, of_limits_are_limits) {
 
 }  // namespace
 }  // namespace ringlab::cuda
+
+/// Without versions that differ in the grid alone, which is the emulator's.
+std::vector<ringlab::BlockKernel> ringlab::every_block_kernel() {
+  using namespace cuda;
+  std::vector<BlockKernel> all;
+  for_each_hopper_version([&](const HopperVersion& version, auto tile) {
+    using Tile = decltype(tile);
+    constexpr bool kIsTheKernels = std::is_same_v<Tile, ladder::Tile<Tile::kChannels>>;
+    if (kIsTheKernels && !version.sections) return;
+    all.push_back(version_kernel(version, &emulate_hopper_tile<Tile>));
+  });
+  return all;
+}

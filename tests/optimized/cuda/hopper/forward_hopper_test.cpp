@@ -1,29 +1,20 @@
-// The Hopper kernel, unchanged, on the emulated GPU, against the exact reference.
+// The Hopper kernel, unchanged, on the emulated GPU.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cmath>
-#include <limits>
-#include <string>
-
 #include "optimized/cuda/kernels.h"
-#include "reference/core/error.h"
-#include "tests/optimized/cuda/hopper/hopper_trial.h"
+#include "tests/optimized/cuda/cuda_kernels.h"
 
-namespace ringlab::cuda {
-namespace {
+namespace ringlab {
 
-template <class Element>
-AttentionOutput run(const RingTrial& trial, const EmulatedGrid& grid) {
-  return run_hopper<Element>(trial, &emulated_forward_hopper<Element>, grid);
+std::vector<BlockKernel> every_block_kernel() {
+  using namespace cuda;
+  return {with_forward_hopper_cases(forward_hopper_kernel<Half>(&emulated_forward_hopper<Half>)),
+          with_forward_hopper_cases(
+              forward_hopper_kernel<BFloat16>(&emulated_forward_hopper<BFloat16>))};
 }
 
-template <class Element>
-class ForwardHopper : public testing::Test {};
-using Elements = testing::Types<Half, BFloat16>;
-TYPED_TEST_SUITE(ForwardHopper, Elements);
-
-#include "tests/optimized/cuda/hopper/forward_hopper_trials-inl.h"
+namespace cuda {
+namespace {
 
 TEST(HopperShapes, name_what_the_kernel_does_not_take) {
   const BlockShape good{.queries = 1, .keys = 1, .head_dim = 8, .v_dim = 256};
@@ -45,4 +36,5 @@ TEST(HopperShapes, name_what_the_kernel_does_not_take) {
 }
 
 }  // namespace
-}  // namespace ringlab::cuda
+}  // namespace cuda
+}  // namespace ringlab

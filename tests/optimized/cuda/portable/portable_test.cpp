@@ -1,35 +1,22 @@
-// The portable kernels on the emulated GPU, against the exact reference.
+// The portable kernels on the emulated GPU.
 #include "optimized/cuda/portable/portable.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "optimized/cuda/kernel_profile.h"
 #include "reference/core/error.h"
-#include "tests/optimized/cuda/expect_same_bits.h"
-#include "tests/optimized/cuda/ring_trial.h"
+#include "tests/optimized/cuda/cuda_kernels.h"
 
-namespace ringlab::cuda {
-namespace {
+namespace ringlab {
 
-constexpr bool kOrdersAreDrawn = true;  // of threads, from the seed
-
-template <class Element>
-PortableKernels<Element> kernels_here() {
-  return portable_kernels<Element>();
+std::vector<BlockKernel> every_block_kernel() {
+  using namespace cuda;
+  return {with_portable_cases(portable_kernel(portable_kernels<Half>())),
+          with_portable_cases(portable_kernel(portable_kernels<BFloat16>()))};
 }
 
-template <class Element>
-class Portable : public testing::Test {};
-using Elements = testing::Types<Half, BFloat16>;
-TYPED_TEST_SUITE(Portable, Elements);
-
-#include "tests/optimized/cuda/portable/portable_trials-inl.h"
+namespace cuda {
+namespace {
 
 TEST(PortableShapes, names_what_the_kernels_do_not_take) {
   const BlockShape good{.queries = 1, .keys = 1, .head_dim = 8, .v_dim = 256};
@@ -53,4 +40,5 @@ TEST(KernelProfile, is_of_the_types_that_tensor_cores_take) {
 }
 
 }  // namespace
-}  // namespace ringlab::cuda
+}  // namespace cuda
+}  // namespace ringlab
