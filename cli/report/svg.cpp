@@ -4,9 +4,11 @@
 
 #include <utility>
 
-#include "cli/report/html.h"
+#include "cli/viewer/viewer.h"
 
 namespace ringlab::report {
+
+using viewer::escape;
 
 Svg::Svg(double width, double height, std::string description)
     : width_(width), height_(height), description_(std::move(description)) {}
@@ -37,13 +39,6 @@ std::string Svg::finish() const {
   return fmt::format(
       "<svg viewBox=\"0 0 {0:.5g} {1:.5g}\" role=\"img\" aria-label=\"{2}\">{3}</svg>\n", width_,
       height_, escape(description_), shapes_);
-}
-
-std::string hop_style(int hop, int hops) {
-  constexpr double kFirst = 212, kSpan = 178;  // blue, violet, red, orange
-  const double part = hops > 1 ? static_cast<double>(hop) / (hops - 1) : 0;
-  const double hue = kFirst + kSpan * part;
-  return fmt::format("--hue:{:.0f}", hue >= 360 ? hue - 360 : hue);
 }
 
 }  // namespace ringlab::report

@@ -31,8 +31,4 @@ class Svg {
   std::string shapes_;
 };
 
-/// "--hue:210": the hue of hop `hop` of `hops`, from blue to orange; the style sheet sets
-/// lightness.
-std::string hop_style(int hop, int hops);
-
 }  // namespace ringlab::report

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/report/html.h"
 #include "cli/report/human.h"
 #include "cli/report/svg.h"
+#include "cli/viewer/viewer.h"
 
 namespace ringlab::report {
 namespace {
@@ -108,7 +108,7 @@ std::string trace_svg_file(const Trace& trace, const TraceSummary& summary) {
   std::string root = picture.substr(0, inside);
   root.insert(root.find(' '), " xmlns=\"http://www.w3.org/2000/svg\"");
   return fmt::format("{}<style><![CDATA[{}svg {{ background:var(--card); }}]]></style>{}", root,
-                     style_sheet(), picture.substr(inside));
+                     viewer::style_sheet(), picture.substr(inside));
 }
 
 }  // namespace ringlab::report
