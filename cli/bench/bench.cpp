@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 
 #include "cli/bench/contest.h"
 #include "cli/bench/lines.h"
@@ -124,6 +126,7 @@ std::vector<BenchLine> measured(const SizedWork& work, int rounds) {
 int run_bench(Arguments& arguments) {
   Output output(arguments);
   const Bench bench = take_bench(arguments);
+  const std::optional<std::string> html = take_file(arguments, "html");
   const std::vector<Arguments> sizes = at_every_size(arguments);
   for (const Arguments& size : sizes) work_at(size, bench, Tensors::left_out);
   const Json configuration =
@@ -143,6 +146,7 @@ int run_bench(Arguments& arguments) {
     }
     record.keep("lines", documents);
   }
+  if (html) output.show(*html, right ? "Every answer is right." : "Some answer is WRONG.");
   record.finish();
   return right ? 0 : 1;
 }
@@ -161,6 +165,7 @@ std::vector<OptionSpec> bench_options() {
   options.push_back({"backward", "", "gradients too, of a random one of the output"});
   options.push_back(
       {"rounds", "R", fmt::format("timed rounds, after one that is not ({})", kRounds)});
+  options.push_back({"html", "FILE", "write the lines and a picture of their times as one page"});
   options.push_back(json_option());
   return options;
 }
@@ -175,7 +180,7 @@ Command bench_command() {
   command.options = bench_options();
   command.examples = {"ringlab bench",
                       "ringlab bench --tokens 4096:65536:x2 --ranks 2,4 --backward",
-                      "ringlab bench broadcast ring optimized --tokens 512,1024 --json bench.json",
+                      "ringlab bench broadcast ring optimized --tokens 512,1024 --html bench.html",
                       "ringlab bench optimized --dtype bf16 --device cuda --tokens 8192:131072:x2",
                       "ringlab bench optimized ./libmine.so --ranks 1 --tokens 1000"};
   command.more =

@@ -4,7 +4,7 @@ import os
 import pathlib
 import unittest
 
-from program import ProgramTest, ringlab
+from program import ProgramTest, rendered, ringlab
 
 PLUGINS = pathlib.Path(os.environ.get("RINGLAB_TEST_PLUGINS", "build/plugins"))
 TITLES = ["subject", "tokens", "heads", "head_dim", "ranks", "time", "p10", "Gflop/s", "moved",
@@ -46,6 +46,13 @@ class BenchTest(ProgramTest):
                 self.assertEqual(one["peak_kv_bytes"], 2 * everything // one["ranks"])
                 self.assertEqual(one["sent_bytes"], (one["ranks"] - 1) * everything)
                 self.assertGreater(one["sent_bytes_per_s"], 0)
+
+    def test_a_page_shows_the_lines(self):
+        page = self.folder / "bench.html"
+        self.succeeds("bench", "ring", "broadcast", "--tokens", "64,96", "--rounds", 2, "--html", page)
+        shown = rendered(page)
+        for words in ("ring, 64 tokens", "broadcast, 96 tokens", "Every answer that was checked is right"):
+            self.assertIn(words, shown)
 
     def test_without_words_the_engine_is_measured(self):
         lines, document = self.bench("--rounds", 1)
