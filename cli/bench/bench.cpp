@@ -14,6 +14,7 @@
 #include "cli/line/command.h"
 #include "cli/line/progress.h"
 #include "cli/machine/record.h"
+#include "property_tests/subject_list.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -64,12 +65,13 @@ Bench take_bench(Arguments& arguments) {
 }
 
 RunOptions options_of(const verify::Subject& subject, Arguments& arguments) {
-  RunOptions options = take_run_options(arguments, {.layout = LayoutKind::zigzag,
-                                                    .schedule = subject.can.schedule,
-                                                    .tile_queries = subject.tile_queries,
-                                                    .tile_keys = subject.tile_keys,
-                                                    .many_threads = subject.can.threads});
-  if (!subject.can.schedules) options.schedule = subject.can.schedule;
+  RunOptions options =
+      take_run_options(arguments, {.layout = LayoutKind::zigzag,
+                                   .schedule = subject.can.schedule,
+                                   .tile_queries = subject.tile_queries,
+                                   .tile_keys = subject.tile_keys,
+                                   .many_threads = subject.can.has(verify::Ability::threads)});
+  if (!subject.can.has(verify::Ability::schedules)) options.schedule = subject.can.schedule;
   return options;
 }
 

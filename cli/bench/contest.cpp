@@ -5,6 +5,7 @@
 
 #include "cli/inputs/subjects.h"
 #include "cli/run/run_rows.h"
+#include "property_tests/endings.h"
 #include "property_tests/gradient_identities.h"
 #include "property_tests/sampled_check.h"
 
