@@ -25,7 +25,7 @@ Capabilities abilities_on_devices() {
   Capabilities can = abilities();
   can.dtypes = {DType::f16, DType::bf16};
   can.modifiers = {};
-  // Its kernels have tiles of their own. It copies: closed forms of messages do not apply.
+  // Kernels have tiles of their own, and copies take the place of messages and their closed forms.
   can.drop({threads, tiles, messages, counts_traffic, bit_masks, powers_next_to_0_are_1,
             same_bits_beside_nan});
   return can;
