@@ -14,7 +14,7 @@ from catalogue import Lab, LabError, PROGRAMS, STAGES
 from workspace import HIDDEN, Workspace
 
 COMPILER = os.environ.get("CXX") or os.environ.get("RINGLAB_COMPILER", "c++")
-# What the lab is compiled with: fast to compile, and no function of another stage takes the place of
+# Options of the compiler: fast to compile, and no function of another stage takes the place of
 # the learner's.
 FLAGS = ["-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off",
          "-fmax-errors=1", "-fdiagnostics-color=never", "-Wall", "-Wextra"]

@@ -49,7 +49,7 @@ const Command& find_command(const std::string& name);
 /// error: when there is no such program, or it cannot be started.
 [[noreturn]] void become_sibling(const std::string& name, const std::vector<std::string>& words);
 
-/// What this program is called: "ringlab".
+/// The name of this program: "ringlab".
 std::string_view program_name();
 /// The text of `ringlab --help`.
 std::string program_help();

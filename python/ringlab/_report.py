@@ -234,7 +234,7 @@ def ratio_text(law: LawVerdict) -> str:
 
 
 def tried_lines(tried: dict[str, Any]) -> list[str]:
-    """What was tried, in a few lines."""
+    """A few lines on the cases that were tried."""
     lines = []
     for name in ("forward", "gradients"):
         part = tried.get(name, {"calls": 0})

@@ -167,7 +167,7 @@ def files_of(group: dict, graph: BuildGraph) -> set[str]:
 
 
 class Inputs:
-    """What a group reads, as it was when this was made: `hash` stands for all of it."""
+    """The inputs of a group at the time of construction; `hash` stands for all of them."""
 
     def __init__(self, group: dict, graph: BuildGraph):
         self.files = {path: cached_digest(path) for path in sorted(files_of(group, graph))}

@@ -18,7 +18,7 @@ Record = dict[str, dict[str, str]]  # group -> hash -> date
 
 
 def git(*words: str) -> str | None:
-    """What git prints; None where it fails."""
+    """Standard output of git; None where it fails."""
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 

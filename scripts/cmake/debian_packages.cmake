@@ -13,7 +13,7 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME ringlab)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 
-# What ringlabConfig.cmake looks for, and what the libraries are linked with.
+# Packages that ringlabConfig.cmake looks for, and those that the libraries are linked with.
 set(development_packages g++ libboost-dev libboost-context-dev libfmt-dev libhwy-dev libmpfr-dev
     librapidcheck-dev libzip-dev nettle-dev nlohmann-json3-dev)
 if(RINGLAB_HAVE_MPI)

@@ -43,7 +43,7 @@ if(RINGLAB_DEV)
     add_link_options(-fuse-ld=mold)
   endif()
 endif()
-# What is tested counts, not how fast the tests' own code is.
+# Tests' own code need not be fast: it is compiled fast.
 function(ringlab_test_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
   ringlab_compile_fast(${target})

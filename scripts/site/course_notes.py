@@ -20,7 +20,7 @@ def read(folder: pathlib.Path, name: str) -> dict:
 
 
 def lines_to_write(folder: pathlib.Path, exercise: str) -> int:
-    """How many lines of code the stage has there."""
+    """The number of lines of code that the stage has there."""
     text = (folder / f"{folder.name[3:]}.h").read_text()
     solution = text.split(f"// [lab: {exercise}]")[1].split(f"// end [lab: {exercise}]")[0]
     return sum(1 for line in solution.splitlines() if line.strip() and "//" not in line.strip()[:2])

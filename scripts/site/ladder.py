@@ -56,7 +56,7 @@ def new_lines(before: list[str], after: list[str]) -> int:
 
 
 def ground_of(stages: list[Stage], at: int) -> tuple[int, Stage | None]:
-    """How many lines of code are new in a stage, and over which earlier one: that before it, or one
+    """The number of lines of code that are new in a stage, and the earlier one they are new over: that before it, or one
     that it includes."""
     included = re.findall(r'#include "(stages/\d.*)"', stages[at].text)
     grounds = [stage for number, stage in enumerate(stages[:at])
@@ -66,5 +66,5 @@ def ground_of(stages: list[Stage], at: int) -> tuple[int, Stage | None]:
 
 
 def steps_of(stages: list[Stage]) -> list[int]:
-    """How many lines are new in each."""
+    """The number of lines that are new in each."""
     return [ground_of(stages, at)[0] for at in range(len(stages))]

@@ -81,7 +81,7 @@ def title_of(layer: str, width: float) -> str:
 
 
 def lines_of(layer: str, width: float) -> list[str]:
-    """What stands in a box below its title, which is the name alone where the path does not fit."""
+    """The lines of a box below its title, which is the name alone where the path does not fit."""
     whole = title_of(layer, width) == layer
     lines = [] if whole else [f"in {layer.rpartition('/')[0]}"]
     for word in rooms_of(layer):

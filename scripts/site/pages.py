@@ -53,7 +53,7 @@ class Staging:
         self.dead: list[str] = []
 
     def target(self, link: str, base: str) -> str:
-        """Where a link of the file `base` leads in the site."""
+        """The page of the site that a link of the file `base` leads to."""
         if re.match(r"\w+:", link):
             return link
         path, _, anchor = link.partition("#")

@@ -79,7 +79,7 @@ def simulated(setting: dict[str, str]) -> dict:
 
 
 def pairs_of(ranks: str, layout: str, mask: str) -> list[list[int]]:
-    """Of the rank's queries and the owner's keys, as a run counts them."""
+    """Pairs of the rank's queries and the owner's keys, as a run counts them."""
     run = json.loads(said("run", "optimized", "--random", *PROBLEM, "--ranks", ranks, "--layout", layout,
                           "--mask", mask, "--json", "-"))
     pairs = [[0] * int(ranks) for _ in range(int(ranks))]
@@ -90,7 +90,7 @@ def pairs_of(ranks: str, layout: str, mask: str) -> list[list[int]]:
 
 
 class States:
-    """What a row knows after each chunk: maximum, sum, and accumulator, of four channels."""
+    """The state of a row after each chunk: maximum, sum, and accumulator, of four channels."""
 
     def __init__(self):
         import numpy as np
@@ -117,7 +117,7 @@ def tokens_of(runs: list[list[int]]) -> list[int]:
 
 
 def add_row_states(rows: dict[str, list], states: States, setting: dict[str, str], trace: dict) -> None:
-    """Of each shown row, by the owners in the order in which its rank computes: the state after each."""
+    """States of each shown row: after each owner, in the order in which its rank computes."""
     for rank, runs in enumerate(trace["holds"]):
         owners = [owner for kind, at, owner in zip(trace["kind"], trace["rank"], trace["owner"])
                   if KINDS[kind] == "compute" and at == rank]

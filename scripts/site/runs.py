@@ -39,7 +39,7 @@ class Runs:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def of(self, stage: str) -> tuple[dict, str]:
-        """What the JSON of a run says, and the picture of its lanes."""
+        """The JSON of a run, and the picture of its lanes."""
         trace, lanes = self.folder / "trace.json", self.folder / f"stage_{stage}_lanes.svg"
         run = said("run", stage, "--random", "--tokens", 64, "--ranks", 4, "--mask", "causal", "--json", "-")
         said("run", stage, "--random", "--ranks", 4, "--mask", "causal", "--trace", trace)

@@ -48,7 +48,7 @@ def difference(before: Stage, after: Stage) -> str:
 
 
 def hops_table(stage: Stage, run: dict) -> str:
-    """Which rank computes how many pairs on whose keys, and at which hop."""
+    """Numbers of pairs by rank, owner of the keys and hop."""
     ranks = run["ranks"]
     head = "".join(f"<th scope=\"col\">keys of {owner}</th>" for owner in range(len(ranks)))
     rows = ""
