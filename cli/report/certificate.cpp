@@ -20,7 +20,7 @@ namespace {
 using Json = CertificateJson;
 
 // Far more than certificates of all subjects have; members are found one after the other.
-constexpr io::JsonLimits kLimits{
+constexpr io::JsonLimits kCertificateLimits{
     .what = "certificate", .depth = 16, .keys = 1024, .values = std::int64_t{1} << 20};
 constexpr std::string_view kEmbedBegin = "<script type=\"application/json\" id=\"data\">";
 constexpr std::string_view kOldEmbedBegin = "<script type=\"application/json\" id=\"certificate\">";
@@ -192,7 +192,7 @@ Json parse_certificate(const std::string& text, const std::string& file) {
     const std::size_t first = begin + mark.size(), end = text.find(kEmbedEnd, first);
     document = text.substr(first, end == std::string::npos ? end : end - first);
   }
-  io::check_json(document, kLimits, file);
+  io::check_json(document, kCertificateLimits, file);
   Json parsed = Json::parse(document);
   const std::string problem = shape_problem(parsed);
   if (!problem.empty()) refuse_certificate(file, problem);

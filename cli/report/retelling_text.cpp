@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kLineWidth = 98;
 constexpr std::size_t kMostMapRows = 8, kMostLaneLines = 10;
-constexpr std::string_view kMore = " …";
+constexpr std::string_view kMoreCells = " …";
 constexpr const char* kLegend =
     "[c] computes on chunk c, c>r sends it to rank r, c<r@s takes it from r into slot s, =c waits, "
     "! is wrong";
@@ -37,9 +37,9 @@ std::string at_slot(const TraceEvent& event) {
 using Column = std::pair<Pass, int>;
 
 /// The events of one rank, a cell of text for each step.
-class Lane {
+class RankLane {
  public:
-  Lane(std::vector<TraceEvent> events, bool repeats_chunks) : repeats_chunks_(repeats_chunks) {
+  RankLane(std::vector<TraceEvent> events, bool repeats_chunks) : repeats_chunks_(repeats_chunks) {
     std::ranges::stable_sort(events, {}, &TraceEvent::begin_ns);
     for (const TraceEvent& event : events) add(event);
   }
@@ -106,7 +106,7 @@ std::string title_of(const Column& column) {
   return fmt::format("{} {}", column.first == Pass::forward ? "step" : "back", column.second);
 }
 
-std::string cell_of(const Lane& lane, const Column& column) {
+std::string cell_of(const RankLane& lane, const Column& column) {
   const auto found = lane.cells().find(column);
   return found == lane.cells().end() ? "" : found->second;
 }
@@ -114,9 +114,9 @@ std::string cell_of(const Lane& lane, const Column& column) {
 /// Columns that stand side by side, and how wide each is.
 using Block = std::vector<std::pair<Column, std::size_t>>;
 
-std::vector<Block> blocks_of(const std::vector<Lane>& lanes) {
+std::vector<Block> blocks_of(const std::vector<RankLane>& lanes) {
   std::map<Column, std::size_t> widths;
-  for (const Lane& lane : lanes) {
+  for (const RankLane& lane : lanes) {
     for (const auto& [column, cell] : lane.cells()) {
       widths[column] = std::max({widths[column], cell.size(), title_of(column).size()});
     }
@@ -141,7 +141,7 @@ std::string line_of(const std::string& name, const Block& block,
   std::string line = fmt::format("{:<10}", name);
   for (const auto& [column, width] : block) line += fmt::format("{:<{}}   ", cell(column), width);
   line.erase(line.find_last_not_of(' ') + 1);
-  if (line.size() > kLineWidth) line = line.substr(0, kLineWidth) + std::string(kMore);
+  if (line.size() > kLineWidth) line = line.substr(0, kLineWidth) + std::string(kMoreCells);
   return line;
 }
 
@@ -248,7 +248,7 @@ bool has_empty_chunk(const verify::Retelling& told) {
 std::vector<std::string> lane_lines(const verify::Retelling& told, std::size_t most) {
   if (told.ranks.empty()) return {};
   const RankWindow window = window_of(told, most);
-  std::vector<Lane> lanes;
+  std::vector<RankLane> lanes;
   for (std::size_t rank = window.first; rank < window.end; ++rank) {
     lanes.emplace_back(told.ranks[rank], told.repeats_chunks);
     const bool is_seen = told.seen && told.seen->step >= 0 && std::cmp_equal(told.seen->rank, rank);
@@ -295,7 +295,8 @@ std::vector<std::string> retelling_lines(const Shown& shown) {
   } else if (told.failed.empty()) {
     lines.emplace_back("o and lse of this run lie within their bounds");
   } else {
-    lines.push_back("no answer: " + told.failed.substr(0, kLineWidth - 20) + std::string(kMore));
+    lines.push_back("no answer: " + told.failed.substr(0, kLineWidth - 20) +
+                    std::string(kMoreCells));
   }
   if (lines.size() > kMostPictureLines) {
     lines.resize(kMostPictureLines - 1);

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Events of ours are 4 levels deep and have 8 members; other members are passed over.
-constexpr io::JsonLimits kLimits{
+constexpr io::JsonLimits kTraceLimits{
     .what = "trace", .depth = 8, .keys = 64, .values = kMostReadEvents * 20};
 constexpr std::int64_t kMostRanks = 1 << 16;
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 30;
@@ -183,7 +183,7 @@ nlohmann::ordered_json events_json(const Trace& trace) {
 }
 
 Trace parse_trace(const std::string& text, const std::string& name) {
-  io::check_json(text, kLimits, name);
+  io::check_json(text, kTraceLimits, name);
   const Json document = Json::parse(text);
   const bool whole = document.is_object() && document.contains("traceEvents") &&
                      document["traceEvents"].is_array();
