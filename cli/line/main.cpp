@@ -61,7 +61,7 @@ int help(const std::vector<std::string>& words) {
     return kAllGood;
   }
   if (words[1] == "--man") {
-    fmt::print("{}", program_man_page(build_info().version));
+    fmt::print("{}", program_man_page(build_info().version, program_help()));
     return kAllGood;
   }
   const Command& command = find_command(words[1]);

@@ -58,11 +58,11 @@ std::string bash_completion() {
       commands, cases);
 }
 
-std::string program_man_page(const std::string& version) {
+std::string program_man_page(const std::string& version, const std::string& help) {
   return fmt::format(
       ".TH RINGLAB 1 \"\" \"ringlab {}\"\n.SH NAME\nringlab \\- exact ring attention\n"
       ".SH DESCRIPTION\n.nf\n{}.fi\n",
-      version, groff_text(program_help()));
+      version, groff_text(help));
 }
 
 std::string man_page(const Command& command, const std::string& version) {
