@@ -18,19 +18,19 @@ namespace {
 
 /// For the backward pass: dout like q, delta like a row of it, lse from the forward pass.
 template <class Element>
-struct Given {
+struct BackwardInputs {
   std::vector<Element> dout;
   std::vector<Accumulator<Element>> lse, delta;
 };
 
 /// Maxima, sums, accs, dq, dk, dv.
 template <class Element>
-using Numbers = std::array<std::vector<Accumulator<Element>>, 6>;
+using AllNumbers = std::array<std::vector<Accumulator<Element>>, 6>;
 
 template <class Element>
-Given<Element> given(const Trial<Element>& trial) {
+BackwardInputs<Element> backward_inputs(const Trial<Element>& trial) {
   using Real = Accumulator<Element>;
-  Given<Element> g;
+  BackwardInputs<Element> g;
   for (std::int64_t i = 0; i < trial.rows() * trial.v_extents.channels; ++i) {
     g.dout.push_back(trial.q[static_cast<std::size_t>(i) % trial.q.size()]);
   }
@@ -47,10 +47,10 @@ Given<Element> given(const Trial<Element>& trial) {
 
 /// Both passes over the block twice, so that the second time there is a state to go on from.
 template <class Element>
-Numbers<Element> numbers(const Trial<Element>& trial, const Given<Element>& g) {
+AllNumbers<Element> numbers(const Trial<Element>& trial, const BackwardInputs<Element>& g) {
   using Real = Accumulator<Element>;
   std::vector<SoftmaxState<Real>> states(static_cast<std::size_t>(trial.rows()));
-  Numbers<Element> all;
+  AllNumbers<Element> all;
   auto& [maxima, sums, accs, dq, dk, dv] = all;
   accs.resize(g.dout.size());
   dq.resize(trial.q.size());
@@ -115,12 +115,12 @@ TYPED_TEST(SameBits, where_channels_of_zeros_are_added) {
       if (is_spoilt) {
         trial.v.back() = static_cast<TypeParam>(std::numeric_limits<double>::infinity());
       }
-      const Given<TypeParam> before = given(trial);
-      const Numbers<TypeParam> narrow = numbers(trial, before);
+      const BackwardInputs<TypeParam> before = backward_inputs(trial);
+      const AllNumbers<TypeParam> narrow = numbers(trial, before);
       for (const std::int64_t channels : {128, 131}) {
-        Given<TypeParam> more = before;
+        BackwardInputs<TypeParam> more = before;
         more.dout = wider(before.dout, v_dim, channels);
-        Numbers<TypeParam> due = narrow;
+        AllNumbers<TypeParam> due = narrow;
         for (const int of_v : {2, 5}) due[of_v] = wider(narrow[of_v], v_dim, channels);
         for (const int of_k : {3, 4}) due[of_k] = wider(narrow[of_k], head_dim, channels);
         EXPECT_TRUE(same(numbers(wider(trial, channels), more), due, is_spoilt ? 3 : 6))
@@ -133,7 +133,7 @@ TYPED_TEST(SameBits, where_channels_of_zeros_are_added) {
 TYPED_TEST(SameBits, far_along_a_sequence) {
   for (Trial<TypeParam>& trial : trials<TypeParam>()) {
     trial.modifiers.dropout = 0;
-    const auto before = given(trial);
+    const auto before = backward_inputs(trial);
     const auto near = numbers(trial, before);
     for (const std::int64_t tokens : kFarPositions) {
       EXPECT_TRUE(same(numbers(later_in_the_sequence(trial, tokens), before), near)) << tokens;
@@ -147,7 +147,7 @@ TYPED_TEST(SameBits, on_avx2_and_avx512) {
   if (!available_vectors().front().starts_with("avx512")) GTEST_SKIP() << "no AVX-512 here";
   for (const Trial<TypeParam>& trial : trials<TypeParam>()) {
     use_vectors("avx512");
-    const auto before = given(trial);
+    const auto before = backward_inputs(trial);
     const auto wide = numbers(trial, before);
     use_vectors("avx2");
     EXPECT_TRUE(same(numbers(trial, before), wide));
@@ -167,7 +167,7 @@ TYPED_TEST(SameBits, for_any_number_of_threads_when_keys_come_in_slices) {
     trial.k = normal_values<TypeParam>(trial.k_extents.size(), 2);
     trial.v = normal_values<TypeParam>(trial.v_extents.size(), 3);
     trial.tiles = {.queries = 48, .keys = 100};
-    const auto before = given(trial);
+    const auto before = backward_inputs(trial);
     const auto alone = numbers(trial, before);
     for (const int threads : {2, 3, 7}) {
       trial.threads = threads;
