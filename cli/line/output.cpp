@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -98,12 +97,6 @@ std::string_view kind_name(ErrorKind kind) {
 }
 
 }  // namespace
-
-Json json_number(double value) {
-  if (std::isfinite(value)) return value;
-  if (std::isnan(value)) return "nan";
-  return value > 0 ? "inf" : "-inf";
-}
 
 OptionSpec json_option() {
   return {"json", "FILE", "write the results as JSON too; - is standard output"};

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,7 +23,11 @@ using Json = nlohmann::ordered_json;
 inline constexpr int kJsonSchema = 1;
 
 /// A number as JSON; what JSON has no number for becomes "inf", "-inf" or "nan".
-Json json_number(double value);
+inline Json json_number(double value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
+}
 
 /// `--json FILE`, which every command takes.
 OptionSpec json_option();
