@@ -9,7 +9,7 @@ namespace {
 
 /// The reason why a law that needs the ability does not apply.
 std::string_view lack(Ability ability) {
-  static const std::map<Ability, std::string_view> kReasons = {
+  static const std::map<Ability, std::string_view> reasons = {
       {Ability::backward, "it computes no gradients"},
       {Ability::counts_traffic, "it does not count what it moves"},
       {Ability::divides_last, "weights are divided before they meet V"},
@@ -21,7 +21,7 @@ std::string_view lack(Ability ability) {
       {Ability::same_bits_per_row, "the bits of a row may depend on its neighbours"},
       {Ability::strided_inputs, "takes dense tensors only"},
       {Ability::sums_keys_in_order, "it does not sum the keys in their order"}};
-  return kReasons.at(ability);
+  return reasons.at(ability);
 }
 
 }  // namespace
