@@ -35,11 +35,11 @@ function benchPage(data) {
     title: `p10 ${seconds(row.seconds.p10)}, p90 ${seconds(row.seconds.p90)}` }] })) });
   return { title: "ringlab bench", body: [html`<h1>Measured on this machine</h1>`,
     banner(right, right ? "Every answer that was checked is right" : "Some answer is wrong", plural(lines.length, "line")),
-    figure("Time", "median", chart),
-    table(["subject", "#tokens", "#heads", "#head_dim", "#ranks", "#median", "#p10", "#p90", "#/ first", "#flop/s", "#sent", "#error / bound"], lines.map(row => [
+    cards([figure("Time", "median", chart)]),
+    table(["subject", "#tokens", "#heads", "#head_dim", "#ranks", "#median", "#p10", "#p90", "#/ first", "#Gflop/s", "#sent", "#error / bound"], lines.map(row => [
       html`<b>${row.subject}</b>`, count(row.tokens), row.heads, row.head_dim, row.ranks, seconds(row.seconds.median),
       seconds(row.seconds.p10), seconds(row.seconds.p90), row.ratio == null ? "" : digits(row.ratio.median),
-      row.flops_per_s == null ? "" : digits(row.flops_per_s), row.sent_bytes == null ? "" : bytes(row.sent_bytes),
+      row.flops_per_s == null ? "" : digits(row.flops_per_s / 1e9), row.sent_bytes == null ? "" : bytes(row.sent_bytes),
       row.worst_ratio == null ? "" : digits(row.worst_ratio)])),
     folded("Configuration", configuration(data)), footer(data)] };
 }
