@@ -9,6 +9,7 @@
 #include "optimized/cuda/kernels.h"
 #include "optimized/cuda/portable/portable.h"
 #include "optimized/cuda/visible_keys.h"
+#include "tests/optimized/cuda/block_shape.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -30,17 +31,6 @@ struct ChunkMask {
     return {.rows = rows.data(), .tiles = tiles.data(), .hides_nothing = sees_all(rows, keys)};
   }
 };
-
-BlockShape block_shape(const Shape& s, std::int64_t queries, std::int64_t keys) {
-  const auto narrow = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
-  return {.batch = narrow(s.batch),
-          .q_heads = narrow(s.q_heads),
-          .kv_heads = narrow(s.kv_heads),
-          .queries = narrow(queries),
-          .keys = narrow(keys),
-          .head_dim = narrow(s.head_dim),
-          .v_dim = narrow(s.v_dim)};
-}
 
 template <class Element>
 using ForwardFunction = std::function<void(const ForwardCall<Element>&, std::uint64_t seed)>;

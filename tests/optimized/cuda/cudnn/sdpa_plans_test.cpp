@@ -7,6 +7,7 @@
 #include <string>
 
 #include "optimized/cuda/visible_keys.h"
+#include "tests/optimized/cuda/block_shape.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 
 namespace ringlab::cudnn {
