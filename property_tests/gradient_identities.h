@@ -25,6 +25,21 @@ struct GradientRows {
   TensorView<const Element> k, v, dk, dv;
 };
 
+/// The rows of `queries`: q, dout, k and v of `given`, which has dout, and the results of a run on it.
+template <class Element, class Given, class Gradients>
+GradientRows<Element> gradient_rows(const Positions& queries, const Given& given,
+                                    const Tensor<Element>& out, const Gradients& gradients) {
+  return {.queries = queries,
+          .q = given.q,
+          .dout = *given.dout,
+          .out = out.view(),
+          .dq = gradients.dq.view(),
+          .k = given.k,
+          .v = given.v,
+          .dk = gradients.dk.view(),
+          .dv = gradients.dv.view()};
+}
+
 /// One identity at the K/V head where it is off the most.
 struct Identity {
   std::string law;   ///< the law of small problems that says the same: "P40"

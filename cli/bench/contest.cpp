@@ -53,15 +53,7 @@ void check_sums(const Contender& contender, const AttentionInput& input, const R
   verify::GradientIdentities sums(input.problem,
                                   contender.subject.profile(input.problem, contender.options));
   const Positions all = Positions::all(input.problem.shape.q_tokens);
-  sums.add<double>({.queries = all,
-                    .q = input.q,
-                    .dout = *input.dout,
-                    .out = result.output.out.view(),
-                    .dq = result.gradients->dq.view(),
-                    .k = input.k,
-                    .v = input.v,
-                    .dk = result.gradients->dk.view(),
-                    .dv = result.gradients->dv.view()});
+  sums.add(verify::gradient_rows(all, input, result.output.out, *result.gradients));
   for (const verify::Identity& identity : sums.results()) {
     const double ratio = identity.worst / verify::Identity::kMost;
     if (!(ratio <= line.worst)) line.worst = ratio;  // NaN is the worst of all
@@ -89,11 +81,12 @@ std::vector<BenchLine> contest(const LoadedInput& loaded, const std::vector<Cont
       ratios[at].push_back(results[at].seconds / results[0].seconds);
     }
   }
+  const double flops = flops_of(input);
   std::vector<BenchLine> lines;
   for (std::size_t at = 0; at < count; ++at) {
     lines.push_back({.seconds = spread_of(seconds[at]),
                      .ratio = spread_of(ratios[at]),
-                     .flops = flops_of(input),
+                     .flops = flops,
                      .moved = report::totals_of(results[at])});
     check_some_rows(contenders[at], input, results[at], lines.back());
     if (results[at].gradients) check_sums(contenders[at], input, results[at], lines.back());

@@ -141,10 +141,10 @@ def run_ringlab(*words: str, user: int | None = None, text: str = "") -> subproc
             out, err = running.communicate(text, DEADLINE)
             return subprocess.CompletedProcess(words, running.returncode, out, err)
         except subprocess.TimeoutExpired:
-            running.kill()
             raise Late(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none. Does the "
                        "file print much, or compute more than it has to?", 4) from None
         finally:
+            running.kill()  # one that has ended is left alone
             Runs.now.discard(running)
 
 

@@ -34,7 +34,8 @@ fs::path followed(fs::path path) {
 Identity identity_of(const std::string& path) {
   struct stat found {};
   if (::stat(path.c_str(), &found) == 0) return {found.st_dev, found.st_ino};
-  const fs::path whole = followed(path).lexically_normal();
+  const fs::path whole =
+      followed(path);  // as it is: ".." behind a link leads elsewhere than in text
   const fs::path folder = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
   if (::stat(folder.c_str(), &found) != 0) return {.name = fs::absolute(whole).string()};
   return {found.st_dev, found.st_ino, whole.filename().string()};

@@ -147,15 +147,8 @@ std::vector<double> sums_of(const RunPlan& plan, int rank, const RunResult& resu
       make_layout(plan.options, plan.problem().shape.q_tokens, plan.options.q_layout);
   verify::GradientIdentities sums(plan.problem(), plan.profile());
   const ring::RankRows<double> given = plan.input.shard();
-  sums.add<double>({.queries = queries.positions(rank),
-                    .q = given.q,
-                    .dout = *given.dout,
-                    .out = result.output.out.view(),
-                    .dq = result.gradients->dq.view(),
-                    .k = given.k,
-                    .v = given.v,
-                    .dk = result.gradients->dk.view(),
-                    .dv = result.gradients->dv.view()});
+  sums.add(
+      verify::gradient_rows(queries.positions(rank), given, result.output.out, *result.gradients));
   return sums.gathered();
 }
 

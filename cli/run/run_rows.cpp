@@ -73,15 +73,7 @@ void add_gradients(const RowRun& run, const ring::RankTokens& tokens,
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const ring::RankRows<Element> given = make_rows<Element>(run, tokens);
-  run.identities->add<Element>({.queries = tokens.queries,
-                                .q = given.q,
-                                .dout = *given.dout,
-                                .out = mine.out.view(),
-                                .dq = mine.gradients->dq.view(),
-                                .k = given.k,
-                                .v = given.v,
-                                .dk = mine.gradients->dk.view(),
-                                .dv = mine.gradients->dv.view()});
+  run.identities->add(verify::gradient_rows(tokens.queries, given, mine.out, *mine.gradients));
 }
 
 template <class Element>

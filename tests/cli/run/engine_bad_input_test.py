@@ -57,6 +57,12 @@ class SharedFileTest(EngineBadInputTest):
             with self.subTest(other=other):
                 self.refuses_here("another place than --", "run", "optimized", "--text", self.text,
                                   "--trace", other, "--json", "y.json")
+        (self.folder / "folder" / "deep").mkdir()
+        (self.folder / "linked").symlink_to("folder/deep")
+        self.refuses_here("another place than --", "run", "optimized", "--text", self.text,
+                          "--trace", "linked/../z.json", "--json", "folder/z.json")
+        self.succeeds("run", "optimized", "--text", self.text, "--trace", "linked/../z.json", "--json",
+                      "z.json", cwd=self.folder)
         self.refuses_here("another place than --", "run", "optimized", "--text", self.text,
                           "--output", "./y.safetensors", "--json", "y.safetensors")
         self.refuses_here("another place than --", "verify", "ring", "--html", "a.html",
