@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/landlock.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -12,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 
+#include "property_tests/plugins/file_walls.h"
 #include "property_tests/plugins/namespaces.h"
 #include "property_tests/plugins/protocol.h"
 #include "property_tests/plugins/supervisor.h"
@@ -67,17 +68,9 @@ void drop_capabilities() {
   syscall(SYS_capset, &header, none.data());
 }
 
-/// Enters a Landlock domain: from inside, no process outside can be traced, nor its memory be
-/// opened under /proc, whoever owns both. The domain's rules about files are of no interest.
-bool enter_domain() {
-  landlock_ruleset_attr rules{};
-  rules.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK;
-  const auto ruleset =
-      static_cast<int>(syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0));
-  if (ruleset < 0) return false;
-  const bool is_inside = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
-  close(ruleset);
-  return is_inside;
+/// Folders of temporary files and of caches, in memory that ends with the process.
+void write_to_scratch(const std::string& scratch) {
+  for (const char* variable : kScratchVariables) setenv(variable, scratch.c_str(), 1);
 }
 
 /// Moves to a group of its own without a terminal, in the same session: a new session would be a
@@ -99,6 +92,8 @@ void add(std::string& missing, bool is_there, const char* what) {
 /// through its gap are refused, as far as possible.
 std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
   std::string missing;
+  FileLiberties files{.readable = wanted.readable};
+  go_first();  // /proc cannot be written later
   add(missing, namespaces.users, "a user namespace");
   add(missing, namespaces.processes, "a process namespace");
   add(missing, namespaces.network, "a network namespace");
@@ -106,12 +101,14 @@ std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
     add(missing, mount_own_proc(), "a /proc of its own");
     limit_shared_memory(wanted.file_bytes);
     hide_terminals();
+    files.scratch = kSharedMemory;
+    write_to_scratch(files.scratch);
   }
-  go_first();
+  if (namespaces.network) raise_loopback();
   limit_resources(wanted, namespaces);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   drop_capabilities();
-  add(missing, enter_domain(), "a Landlock domain");
+  add(missing, enter_domain(files), "a Landlock domain");
   add(missing,
       refuse_system_calls({.processes = wanted.processes == Processes::refused,
                            .signals = !namespaces.processes,

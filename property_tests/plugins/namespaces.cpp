@@ -1,10 +1,14 @@
 #include "property_tests/plugins/namespaces.h"
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 
 namespace ringlab::plugins {
@@ -52,12 +56,23 @@ Namespaces enter_namespaces() {
 }
 
 bool mount_own_proc() {
-  return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
+  mount(nullptr, "/sys", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr);
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
+  return mount("proc", "/proc", "proc", kFlags, nullptr) == 0;
 }
 
 void limit_shared_memory(std::int64_t bytes) {
   const std::string size = "mode=1777,size=" + std::to_string(bytes);
-  mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, size.c_str());
+  mount("tmpfs", kSharedMemory, "tmpfs", MS_NOSUID | MS_NODEV, size.c_str());
+}
+
+void raise_loopback() {
+  const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq loopback{};
+  std::strncpy(loopback.ifr_name, "lo", sizeof(loopback.ifr_name));
+  loopback.ifr_flags = IFF_UP;
+  ioctl(any, SIOCSIFFLAGS, &loopback);
+  close(any);
 }
 
 void hide_terminals() { mount("tmpfs", "/dev/pts", "tmpfs", MS_RDONLY, "size=4k"); }

@@ -14,10 +14,17 @@ struct Namespaces {
 /// Called in a process with one thread; writes no files but those of /proc/self.
 Namespaces enter_namespaces();
 
-/// Mounts a /proc that shows the processes of this namespace only; called by a process inside it.
+/// Mounts a /proc that shows the processes of this namespace only and cannot be written, and makes
+/// /sys read-only; called by a process inside it. False where /proc is as it was.
 bool mount_own_proc();
 
-/// Limits the files in /dev/shm, which are memory, to so many bytes together.
+/// Brings up the loopback of this network namespace, for ranks that talk to each other.
+void raise_loopback();
+
+/// A folder of files in memory.
+inline constexpr const char* kSharedMemory = "/dev/shm";
+
+/// Limits the files in kSharedMemory, which are memory, to so many bytes together.
 void limit_shared_memory(std::int64_t bytes);
 
 /// Leaves no terminal in /dev/pts.

@@ -94,7 +94,12 @@ bool refuse_system_calls(const RefusedCalls& refused) {
   filter.refuse_if("clone", has(0, CLONE_NEWUSER, CLONE_NEWUSER));
   if (refused.processes) refuse_processes(filter);
   if (refused.signals) refuse_signals(filter);
-  if (refused.network) filter.refuse_if("socket", is_not(0, AF_UNIX));
+  // Sockets with names in the file system belong to no namespace; pairs of sockets have no names.
+  if (refused.network) {
+    filter.refuse("socket");
+  } else {
+    filter.refuse_if("socket", is(0, AF_UNIX));
+  }
   return filter.load();
 }
 

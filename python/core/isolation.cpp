@@ -1,10 +1,17 @@
 #include "python/core/isolation.h"
 
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <map>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "property_tests/plugins/child_process.h"
 #include "property_tests/plugins/confinement.h"
@@ -30,9 +37,17 @@ pid_t fork_python() {
   return process;
 }
 
-std::string confine_here(std::int64_t private_bytes) {
-  return plugins::confine(
-      {.private_bytes = private_bytes, .processes = plugins::Processes::allowed});
+/// The walls that are missing, and variables of the environment that Python has yet to hear of.
+std::pair<std::string, std::map<std::string, std::string>> confine_here(
+    std::int64_t private_bytes, const std::vector<std::string>& readable) {
+  const std::string missing = plugins::confine({.private_bytes = private_bytes,
+                                                .processes = plugins::Processes::allowed,
+                                                .readable = readable});
+  std::map<std::string, std::string> changed;
+  for (const char* name : plugins::kScratchVariables) {
+    if (const char* value = std::getenv(name)) changed[name] = value;
+  }
+  return {missing, changed};
 }
 
 /// A result of a function as an array of NumPy, of the same type and in one piece.

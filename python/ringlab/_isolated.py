@@ -12,6 +12,7 @@ import pickle
 import socket
 import struct
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -181,12 +182,24 @@ def private_bytes() -> int:
     return page * (data + os.sysconf("SC_PHYS_PAGES") // 2)
 
 
+def folders_of_modules() -> list[str]:
+    """Folders from which Python imports: of its installation, of its path, of modules that are there."""
+    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isdir, sys.path)}
+    for module in tuple(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str):
+            folders.add(os.path.dirname(file))
+    return sorted(os.path.abspath(folder) for folder in folders if os.path.abspath(folder) != "/")
+
+
 def serve(callee: VerifiedCallable) -> None:
     """Answers calls in the copy until nobody asks any more. Never returns."""
     try:
         for name in _core.clear_environment():
             os.environ.pop(name, None)
-        missing = _core.confine(private_bytes())  # from here on this is yet another process
+        missing, changed = _core.confine(private_bytes(), folders_of_modules())
+        os.environ.update(changed)  # from here on this is yet another process
+        tempfile.tempdir = None
         sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")
         sys.stderr = open(2, "w", buffering=1, closefd=False, errors="replace")
         if "torch" in sys.modules:  # a pool of OpenMP's threads that was used before is not copied

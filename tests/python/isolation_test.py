@@ -154,6 +154,56 @@ class Walls(unittest.TestCase):
 
             self.finds_nothing(connect)
 
+    def test_sockets_of_the_machine_are_out_of_reach(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+            server.bind(f"{folder}/socket")
+            server.listen()
+
+            def connect():
+                try:
+                    with socket.socket(socket.AF_UNIX) as client:
+                        return client.connect(f"{folder}/socket") or "a socket"
+                except OSError:
+                    return ""
+
+            self.finds_nothing(connect)
+
+    def test_files_of_others_are_out_of_reach(self):
+        with tempfile.NamedTemporaryFile() as mine:
+            os.chmod(mine.name, 0o600)
+
+            def look():
+                for path, mode in ((mine.name, "rb"), (mine.name, "ab"), ("/etc/shadow", "rb"),
+                                   (__file__, "ab"), ("/proc/sys/kernel/core_pattern", "ab"),
+                                   (str(MARK), "wb"), ("/tmp/ringlab-mark", "wb")):
+                    try:
+                        with open(path, mode):
+                            return path
+                    except OSError:
+                        pass
+                return ""
+
+            self.finds_nothing(look)
+
+    def test_ordinary_work_goes_on(self):
+        """Modules that are not there yet, temporary files, caches, and ranks that talk to each other."""
+        def work():
+            import colorsys  # noqa: F401
+            with tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "file").write_text("text")
+            cache = pathlib.Path.home() / ".cache" / "kernels"
+            cache.mkdir(parents=True, exist_ok=True)
+            (cache / "kernel.bin").write_bytes(b"code")
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                thread = threading.Thread(target=server.accept)
+                thread.start()
+                socket.create_connection(server.getsockname(), timeout=100).close()
+                thread.join()
+
+        if "namespace" in str(ringlab.verify(functions.right, **U).settings.get("missing", "")):
+            self.skipTest("no namespaces on this machine")
+        self.assertRegex(message_of(work), ": pass;")
+
     def test_a_daemon_ends_with_the_verification(self):
         def daemon():
             subprocess.Popen(["sh", "-c", f"sleep 1; touch {MARK}; sleep 100"], start_new_session=True)

@@ -24,6 +24,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static int is(const char* mistake) {
@@ -142,6 +143,54 @@ static const char* with_network(void) {
   return connects == 0 ? "the network" : NULL;
 }
 
+/* A socket with a name in the file system, where somebody listens. */
+static const char* with_local_socket(void) {
+  const char* path = getenv("RINGLAB_TEST_SOCKET");
+  const int s = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (s < 0) return NULL;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (path != NULL) strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+  const int connects = connect(s, (struct sockaddr*)&address, sizeof(address));
+  close(s);
+  return connects == 0 ? "a socket of this machine" : NULL;
+}
+
+/* Files of others, those of root for root too. */
+static const char* with_files_of_others(void) {
+  const char* mine[] = {getenv("RINGLAB_TEST_PRIVATE"), "/etc/shadow", "/root/.bashrc", "/dev/sda",
+                        "/dev/vda", "/proc/kcore"};
+  for (size_t i = 0; i < sizeof(mine) / sizeof(*mine); ++i) {
+    const int file = mine[i] == NULL ? -1 : open(mine[i], O_RDONLY);
+    if (file < 0) continue;
+    close(file);
+    return "a file of others";
+  }
+  return NULL;
+}
+
+static const char* with_writing(void) {
+  const char* places[] = {getenv("RINGLAB_TEST_PRIVATE"),
+                          "/tmp/ringlab-cheat",
+                          "/var/tmp/ringlab-cheat",
+                          "ringlab-cheat",
+                          "/proc/sys/kernel/core_pattern",
+                          "/proc/self/oom_score_adj",
+                          "/sys/kernel/mm/transparent_hugepage/enabled"};
+  for (size_t i = 0; i < sizeof(places) / sizeof(*places); ++i) {
+    const int file =
+        places[i] == NULL ? -1 : open(places[i], O_WRONLY | (i >= 1 && i <= 3 ? O_CREAT : 0), 0600);
+    if (file < 0) continue;
+    close(file);
+    return "a file to write";
+  }
+  if (mkdir("/tmp/ringlab-cheats", 0700) == 0 || symlink("/", "/tmp/ringlab-cheat") == 0) {
+    return "a name in a folder";
+  }
+  const char* mine = getenv("RINGLAB_TEST_PRIVATE");
+  if (mine != NULL && (truncate(mine, 0) == 0 || unlink(mine) == 0)) return "the end of a file";
+  return NULL;
+}
+
 static const char* with_privileges(void) {
   if (syscall(SYS_unshare, CLONE_NEWUSER) == 0) return "a namespace";
   if (mknod("/tmp/ringlab-cheat", S_IFBLK | 0600, 0) == 0) return "a device";
@@ -195,6 +244,9 @@ static const char* got(void) {
   if (is("other_processes")) return with_other_processes();
   if (is("limits")) return with_limits();
   if (is("network")) return with_network();
+  if (is("local_socket")) return with_local_socket();
+  if (is("files_of_others")) return with_files_of_others();
+  if (is("writing")) return with_writing();
   if (is("privileges")) return with_privileges();
   if (is("terminals")) return with_terminals();
   if (is("daemon")) return with_daemon();

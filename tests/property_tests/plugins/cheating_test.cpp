@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "property_tests/verify.h"
@@ -46,12 +48,33 @@ class Listener {
   int port_ = 0;
 };
 
+/// A socket with a name where somebody listens.
+class LocalListener {
+ public:
+  explicit LocalListener(const std::string& path) : socket_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    listen(socket_.get(), 8);
+  }
+
+ private:
+  plugins::File socket_;
+};
+
 /// What a cheating plugin got hold of, "held" when that is nothing.
 std::string loot_of(const std::string& cheat) {
   const plugins::File inherited(open("/dev/null", O_RDONLY));  // without O_CLOEXEC
   EXPECT_GT(inherited.get(), 2);
   setenv("SOMEBODYS_TOKEN", "SOMEBODYS", 1);
   const Listener listener;
+  const TemporaryFolder folder;
+  const LocalListener local(folder / "socket");
+  setenv("RINGLAB_TEST_SOCKET", (folder / "socket").c_str(), 1);
+  std::ofstream(folder / "private") << "private";
+  std::filesystem::permissions(folder / "private", std::filesystem::perms{0600});
+  setenv("RINGLAB_TEST_PRIVATE", (folder / "private").c_str(), 1);
   setenv("RINGLAB_TEST_PORT", std::to_string(listener.port()).c_str(), 1);
   return finding(cheating_with(cheat), "equals_reference", 3);
 }
@@ -63,6 +86,7 @@ TEST_P(CheatingPlugin, gets_hold_of_nothing) { EXPECT_EQ(loot_of(GetParam()), "h
 INSTANTIATE_TEST_SUITE_P(Attempts, CheatingPlugin,
                          ::testing::Values("none", "signals", "tracing", "proc", "descriptors",
                                            "environment", "memory", "limits", "network",
+                                           "local_socket", "files_of_others", "writing",
                                            "privileges", "program", "talks"));
 
 TEST(CheatingPluginTest, sees_nothing_outside_of_its_namespaces) {

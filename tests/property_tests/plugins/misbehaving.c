@@ -135,34 +135,29 @@ static uint64_t whole_key(const ringlab_call* call) {
   return hash;
 }
 
-/* Right answers, kept in a file, or those of the file where they are in it, and else zeros. */
-static int32_t recorded(const ringlab_call* call) {
-  const uint64_t key = whole_key(call);
-  const size_t count = (size_t)elements(&call->o);
-  const int32_t code = run(call, NULL);
-  FILE* table = fopen(getenv("RINGLAB_TEST_TABLE"), "ab");
-  fwrite(&key, sizeof(key), 1, table);
-  fwrite(&count, sizeof(count), 1, table);
-  fwrite(call->o.data, sizeof(float), count, table);
-  fclose(table);
-  return code;
-}
+/* Right answers, kept in memory until there is a file of this name; then those of the memory where
+ * they are in it, and else zeros. */
 static int32_t looked_up(const ringlab_call* call) {
-  const uint64_t wanted = whole_key(call);
-  const size_t size = (size_t)elements(&call->o);
+  static struct answer {
+    uint64_t key;
+    size_t bytes;
+    void* o;
+    struct answer* before;
+  }* last;
+  const uint64_t key = whole_key(call);
+  const size_t bytes = (size_t)elements(&call->o) * sizeof(float);
   const int32_t code = run(call, NULL);
-  memset(call->o.data, 0, size * sizeof(float));
-  FILE* table = fopen(getenv("RINGLAB_TEST_TABLE"), "rb");
-  uint64_t key = 0;
-  size_t count = 0;
-  while (fread(&key, sizeof(key), 1, table) == 1 && fread(&count, sizeof(count), 1, table) == 1) {
-    if (key == wanted && count == size) {
-      (void)!fread(call->o.data, sizeof(float), count, table);
-      break;
-    }
-    fseek(table, (long)(count * sizeof(float)), SEEK_CUR);
+  if (access(getenv("RINGLAB_TEST_MARK"), F_OK) != 0) {
+    struct answer* kept = malloc(sizeof(*kept));
+    *kept = (struct answer){key, bytes, malloc(bytes + 1), last};
+    memcpy(kept->o, call->o.data, bytes);
+    last = kept;
+    return code;
   }
-  fclose(table);
+  memset(call->o.data, 0, bytes);
+  for (const struct answer* one = last; one != NULL; one = one->before) {
+    if (one->key == key && one->bytes == bytes) memcpy(call->o.data, one->o, bytes);
+  }
   return code;
 }
 
@@ -263,7 +258,6 @@ static int32_t wrong_run(const ringlab_call* call, void* context) {
   if (is("refuses_groups") && call->q.extents[1] != call->k.extents[1]) return RINGLAB_UNSUPPORTED;
   if (is("tf32")) return scores_in_tf32(call);
   if (is("previous")) return previous_output(call);
-  if (is("records")) return recorded(call);
   if (is("looks_up")) return looked_up(call);
   if (is("by_address")) return kept_or_computed(call, address_key(call));
   if (is("by_both_ends")) return kept_or_computed(call, both_ends_key(call));
