@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "property_tests/plugins/file_walls.h"
 #include "property_tests/plugins/namespaces.h"
 #include "property_tests/plugins/protocol.h"
 #include "property_tests/plugins/supervisor.h"
@@ -92,7 +91,7 @@ void add(std::string& missing, bool is_there, const char* what) {
 /// through its gap are refused, as far as possible.
 std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
   std::string missing;
-  FileLiberties files{.readable = wanted.readable};
+  FileLiberties files = wanted.files;
   go_first();  // /proc cannot be written later
   add(missing, namespaces.users, "a user namespace");
   add(missing, namespaces.processes, "a process namespace");

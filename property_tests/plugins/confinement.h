@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "property_tests/plugins/file_walls.h"
 
 namespace ringlab::plugins {
 
@@ -19,18 +20,17 @@ struct Confinement {
   std::int64_t private_bytes = 0;  ///< private memory that can be written; 0: no limit
   std::int64_t file_bytes = std::int64_t{1} << 30;  ///< size of a file, and of all files in memory
   Processes processes = Processes::refused;         ///< new processes and other programs
-  /// Files and folders that may be read besides the system's; none can be written.
-  std::vector<std::string> readable = {};
+  FileLiberties files = {};  ///< without `scratch`, which confine() chooses
 };
 
 /// Called in a process with one thread, whose descriptors 0 to kSocket are in place. It returns in
 /// a new process behind the walls, with the names of walls that this machine could not give ("" for
 /// none missing); the process that called stays outside as the supervisor of the new one.
 ///
-/// The new process sees no process but its own descendants, no network but a loopback of its
-/// own, no descriptor above kSocket. It reads the system's libraries and `wanted.readable`, writes
-/// in memory of its own ($TMPDIR, $HOME) alone, gains no privileges and has none. It ends, with whatever it started, when the other end
-/// of the socket is closed: by its owner or with it.
+/// The new process sees no process but its own descendants, no network but a loopback of its own,
+/// no descriptor above kSocket. It reads the system's libraries and `wanted.files`, writes in memory
+/// of its own ($TMPDIR, $HOME) alone, gains no privileges and has none. It ends, with whatever it
+/// started, when the other end of the socket is closed: by its owner or with it.
 std::string confine(const Confinement& wanted);
 
 }  // namespace ringlab::plugins

@@ -120,6 +120,7 @@ bool enter_domain(const FileLiberties& liberties) {
     allow_paths_between_colons(rules, std::getenv(variable));
   }
   for (const std::string& path : liberties.readable) rules.allow(path, kRead);
+  for (const std::string& path : liberties.listed) rules.allow(path, LANDLOCK_ACCESS_FS_READ_DIR);
   if (!liberties.scratch.empty()) rules.allow(liberties.scratch, kRead | kWriteFile | kMake);
   return rules.enforce();
 }

@@ -9,6 +9,7 @@ namespace ringlab::plugins {
 /// Files that foreign code may use, besides those of the system.
 struct FileLiberties {
   std::vector<std::string> readable = {};  ///< files, and folders with all that is in them
+  std::vector<std::string> listed = {};    ///< folders whose names may be read, not their files
   std::string scratch = {};                ///< a folder to write in; empty: there is none
 };
 

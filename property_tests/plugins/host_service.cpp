@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <new>
 
 #include "property_tests/plugins/confinement.h"
 #include "property_tests/plugins/host_guard.h"
+#include "property_tests/plugins/library_list.h"
 #include "property_tests/plugins/supervisor.h"
 #include "reference/core/machine/machine_failure.h"
 
@@ -70,8 +70,8 @@ void answer(Hosted& hosted, CallMessage& message, const int (&files)[2]) {
 /// Puts up the walls, loads the library and answers calls until the other end is closed.
 [[noreturn]] void serve(const char* path, std::int64_t address_bytes, Hosted& hosted) {
   note_limits_from_outside(address_bytes);
-  const std::string missing = confine(
-      {.address_bytes = address_bytes, .readable = {std::filesystem::path(path).parent_path()}});
+  const std::string missing =
+      confine({.address_bytes = address_bytes, .files = {.readable = libraries_of(path)}});
   report_signals(0);
   set_default_float_mode();
   Reply introduction = hosted.load(path);

@@ -53,7 +53,10 @@ class Filter {
   bool is_whole_ = true;
 };
 
-scmp_arg_cmp is(unsigned argument, scmp_datum_t value) { return {argument, SCMP_CMP_EQ, value, 0}; }
+// The kernel reads these arguments as 32 bits: the others are not compared.
+scmp_arg_cmp is(unsigned argument, scmp_datum_t value) {
+  return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
+}
 scmp_arg_cmp is_not(unsigned argument, scmp_datum_t value) {
   return {argument, SCMP_CMP_NE, value, 0};
 }
@@ -85,6 +88,20 @@ void refuse_signals(Filter& filter) {
   }
 }
 
+/// Refuses sockets that reach through a network namespace: those with names in the file system, of
+/// virtual machines, of devices. Pairs of sockets stay, but those that can be connected anew.
+void refuse_sockets(Filter& filter, bool all) {
+  constexpr int kFamilies = 64;  // more than the kernel has
+  for (int family = 0; family < kFamilies; ++family) {
+    const bool is_in_namespace = family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
+    if (all || !is_in_namespace) filter.refuse_if("socket", is(0, static_cast<scmp_datum_t>(family)));
+  }
+  constexpr scmp_datum_t kKind = 0xf;
+  for (const int kind : {SOCK_DGRAM, SOCK_RAW}) {
+    filter.refuse_if("socketpair", has(1, kKind, static_cast<scmp_datum_t>(kind)));
+  }
+}
+
 }  // namespace
 
 bool refuse_system_calls(const RefusedCalls& refused) {
@@ -94,12 +111,7 @@ bool refuse_system_calls(const RefusedCalls& refused) {
   filter.refuse_if("clone", has(0, CLONE_NEWUSER, CLONE_NEWUSER));
   if (refused.processes) refuse_processes(filter);
   if (refused.signals) refuse_signals(filter);
-  // Sockets with names in the file system belong to no namespace; pairs of sockets have no names.
-  if (refused.network) {
-    filter.refuse("socket");
-  } else {
-    filter.refuse_if("socket", is(0, AF_UNIX));
-  }
+  refuse_sockets(filter, refused.network);
   return filter.load();
 }
 

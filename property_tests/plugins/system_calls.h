@@ -8,8 +8,7 @@ namespace ringlab::plugins {
 struct RefusedCalls {
   bool processes = false;  ///< new processes and other programs
   bool signals = false;    ///< to any other process
-  bool network =
-      false;  ///< all sockets but pairs; those of the machine itself are refused to everybody
+  bool network = false;    ///< all sockets but pairs; else those that reach out of a namespace
 };
 
 /// Refuses calls of this process and of all that it starts, for good: with EPERM, or with ENOSYS

@@ -39,10 +39,12 @@ pid_t fork_python() {
 
 /// The walls that are missing, and variables of the environment that Python has yet to hear of.
 std::pair<std::string, std::map<std::string, std::string>> confine_here(
-    std::int64_t private_bytes, const std::vector<std::string>& readable) {
-  const std::string missing = plugins::confine({.private_bytes = private_bytes,
-                                                .processes = plugins::Processes::allowed,
-                                                .readable = readable});
+    std::int64_t private_bytes, const std::vector<std::string>& readable,
+    const std::vector<std::string>& listed) {
+  const std::string missing =
+      plugins::confine({.private_bytes = private_bytes,
+                        .processes = plugins::Processes::allowed,
+                        .files = {.readable = readable, .listed = listed}});
   std::map<std::string, std::string> changed;
   for (const char* name : plugins::kScratchVariables) {
     if (const char* value = std::getenv(name)) changed[name] = value;

@@ -5,6 +5,8 @@ numbers and text, never objects.
 """
 from __future__ import annotations
 
+import contextlib
+import importlib.machinery
 import json
 import math
 import os
@@ -182,14 +184,25 @@ def private_bytes() -> int:
     return page * (data + os.sysconf("SC_PHYS_PAGES") // 2)
 
 
-def folders_of_modules() -> list[str]:
-    """Folders from which Python imports: of its installation, of its path, of modules that are there."""
-    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isdir, sys.path)}
+def files_of_modules() -> tuple[list[str], list[str]]:
+    """Files and folders from which Python imports, and folders in which it looks for them.
+
+    All of an installation and of packages can be read; in other folders modules alone."""
+    readable = {os.path.abspath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    listed = set(filter(os.path.isdir, sys.path))
     for module in tuple(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str):
-            folders.add(os.path.dirname(file))
-    return sorted(os.path.abspath(folder) for folder in folders if os.path.abspath(folder) != "/")
+            listed.add(os.path.dirname(os.path.abspath(file)))
+    suffixes = tuple(importlib.machinery.all_suffixes())
+    for folder in listed:
+        if os.path.exists(f"{folder}/__init__.py"):
+            readable.add(folder)
+            continue
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            readable.update(entry.path for entry in entries if entry.name.endswith(suffixes) or
+                            os.path.exists(f"{entry.path}/__init__.py"))
+    return sorted(readable), sorted(listed)
 
 
 def serve(callee: VerifiedCallable) -> None:
@@ -197,7 +210,7 @@ def serve(callee: VerifiedCallable) -> None:
     try:
         for name in _core.clear_environment():
             os.environ.pop(name, None)
-        missing, changed = _core.confine(private_bytes(), folders_of_modules())
+        missing, changed = _core.confine(private_bytes(), *files_of_modules())
         os.environ.update(changed)  # from here on this is yet another process
         tempfile.tempdir = None
         sys.stdout = open(1, "w", buffering=1, closefd=False, errors="replace")

@@ -143,16 +143,27 @@ static const char* with_network(void) {
   return connects == 0 ? "the network" : NULL;
 }
 
-/* A socket with a name in the file system, where somebody listens. */
+/* Sockets with a name in the file system, where somebody listens: by a socket, by a family of which
+ * the kernel reads the lower half, by a pair that is connected anew. */
 static const char* with_local_socket(void) {
   const char* path = getenv("RINGLAB_TEST_SOCKET");
-  const int s = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (s < 0) return NULL;
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (path != NULL) strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
-  const int connects = connect(s, (struct sockaddr*)&address, sizeof(address));
-  close(s);
-  return connects == 0 ? "a socket of this machine" : NULL;
+  int pair[2] = {-1, -1};
+  (void)!socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
+  const int tried[] = {socket(AF_UNIX, SOCK_STREAM, 0), socket(AF_UNIX, SOCK_DGRAM, 0),
+                       (int)syscall(SYS_socket, (1ul << 32) | AF_UNIX, SOCK_STREAM, 0), pair[0]};
+  for (size_t i = 0; i < sizeof(tried) / sizeof(*tried); ++i) {
+    if (connect(tried[i], (struct sockaddr*)&address, sizeof(address)) == 0) {
+      return "a socket of this machine";
+    }
+    if (errno == EPROTOTYPE) return "a socket of this machine, of another kind";
+  }
+  for (int family = 0; family < 64; ++family) {
+    if (family == AF_INET || family == AF_INET6 || family == AF_NETLINK) continue;
+    if (socket(family, SOCK_STREAM, 0) >= 0 || errno != EPERM) return "a family of sockets";
+  }
+  return NULL;
 }
 
 /* Files of others, those of root for root too. */

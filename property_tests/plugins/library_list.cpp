@@ -1,0 +1,86 @@
+#include "property_tests/plugins/library_list.h"
+
+#include <dlfcn.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "property_tests/plugins/file_walls.h"
+#include "property_tests/plugins/system_calls.h"
+
+namespace ringlab::plugins {
+namespace {
+
+constexpr unsigned kMostSeconds = 30;
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+
+/// The dynamic linker that loaded this program; "" where it was linked statically.
+std::string dynamic_linker() {
+  const unsigned long base = getauxval(AT_BASE);
+  Dl_info about{};
+  const auto* address = reinterpret_cast<const void*>(base);  // NOLINT(performance-no-int-to-ptr)
+  return base != 0 && dladdr(address, &about) != 0 ? about.dli_fname : "";
+}
+
+/// Lists the libraries in a process that can read and print, but nothing else: the linker maps
+/// a file that nobody has checked.
+[[noreturn]] void list(const std::string& linker, const std::string& path, int output) {
+  dup2(output, STDOUT_FILENO);
+  alarm(kMostSeconds);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  enter_domain({.readable = {"/"}});
+  refuse_system_calls({.signals = true, .network = true});
+  execl(linker.c_str(), linker.c_str(), "--list", path.c_str(), nullptr);
+  _exit(1);
+}
+
+std::string printed_by_linker(const std::string& path) {
+  const std::string linker = dynamic_linker();
+  int ends[2] = {-1, -1};
+  if (linker.empty() || pipe(ends) != 0) return "";
+  const pid_t lister = fork();
+  if (lister == 0) list(linker, path, ends[1]);
+  close(ends[1]);
+  std::string text;
+  char some[4096];
+  for (ssize_t got = 0; text.size() < kMostBytes && (got = read(ends[0], some, sizeof(some))) > 0;) {
+    text.append(some, static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  if (lister > 0) waitpid(lister, nullptr, 0);
+  return text;
+}
+
+bool is_library(const std::string& path) {
+  char magic[4] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
+  return std::memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
+}  // namespace
+
+std::vector<std::string> libraries_of(const std::string& path) {
+  std::vector<std::string> found{path};
+  std::istringstream words(printed_by_linker(path));  // "libm.so.6 => /lib/libm.so.6 (0x…)"
+  for (std::string word; words >> word;) {
+    if (word.starts_with('/') && is_library(word)) found.push_back(word);
+  }
+  std::error_code none;
+  const auto folder = std::filesystem::path(path).parent_path();
+  for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = file.path().filename();
+    if (name.find(".so") != std::string::npos && file.is_regular_file(none)) {
+      found.push_back(file.path());
+    }
+  }
+  return found;
+}
+
+}  // namespace ringlab::plugins
