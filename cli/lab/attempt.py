@@ -1,6 +1,7 @@
 """One try: the learner's file compiled by itself, run in a process of its own, and judged."""
 import dataclasses
 import enum
+import errno
 import json
 import os
 import pathlib
@@ -23,8 +24,12 @@ CALL_SECONDS = 4
 BUSY_CALL_SECONDS = 12  # for who was not ready, as the machine may be busy with other work
 DEADLINE = 120
 # Memory, the size of a file and the time that a file may cost while it is compiled: KiB, blocks, s.
-LIMITED = ["sh", "-c", 'ulimit -v 4194304; ulimit -f 524288; ulimit -t 60; exec "$@"', "sh"]
+# Limits that are stricter already stay.
+LIMITED = ["sh", "-c", 'for limit in "-v 4194304" "-f 524288" "-t 60"; do ulimit $limit 2>/dev/null; '
+           'done; exec "$@"', "sh"]
 PUBLIC_SEED = 1
+OF_THE_MACHINE = (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT,
+                  errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 
 
 class Outcome(enum.Enum):
@@ -63,9 +68,16 @@ def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
 def compile_file(folder: pathlib.Path, lab: Lab, source: pathlib.Path,
                  library: pathlib.Path) -> list[str]:
     """Compiles a file, in a folder that stands in for the lab's stage, to a library."""
+    source, said = source.resolve(), compiler_says(lab, source.resolve(), library)
+    if said and not is_about(source, said):
+        require_compiler(lab, library)
+    return first_error(said, source, folder) if said else []
+
+
+def compiler_says(lab: Lab, source: pathlib.Path, library: pathlib.Path) -> str:
+    """The reason why there is no library; "" where there is one."""
     library.parent.mkdir(exist_ok=True)
     glue = library.with_suffix(".cpp")
-    source = source.resolve()
     glue.write_text(f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
                     f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
     words = [*shlex.split(COMPILER), *FLAGS, "-I", str(STAGES.parent), str(glue), "-o", str(library)]
@@ -76,10 +88,25 @@ def compile_file(folder: pathlib.Path, lab: Lab, source: pathlib.Path,
         done = subprocess.run([*LIMITED, *words], capture_output=True, text=True,
                               errors="replace", timeout=DEADLINE, check=False)
     except subprocess.TimeoutExpired:
-        return [f"the compiler: expected an end within {DEADLINE} s, found none"]
-    if done.returncode == 0:
-        return []
-    return first_error(done.stderr, source, folder)
+        return f"the compiler: expected an end within {DEADLINE} s, found none"
+    return done.stderr or f"the compiler: exit code {done.returncode}" if done.returncode else ""
+
+
+def is_about(source: pathlib.Path, said: str) -> bool:
+    """Whether the compiler's error is at a line of code, and not of what it needs from the machine."""
+    at = re.search(r"^\S+?:\d+:(\d+:)? (fatal )?error: (.*)", said, re.MULTILINE)
+    return bool(at) and str(source) in said and not any(
+        os.strerror(error) in at[3] for error in OF_THE_MACHINE)
+
+
+def require_compiler(lab: Lab, library: pathlib.Path) -> None:
+    """Environment error where the compiler fails with ringlab's own file of the lab as well."""
+    said = compiler_says(lab, STAGES / lab.file_name(), library.with_suffix(".own.so"))
+    if said:
+        error = next((line for line in said.splitlines() if "error" in line), said.splitlines()[0])
+        raise LabError(f"the compiler: expected it to compile ringlab's own {lab.file_name()} here, found: "
+                       f"{error}. The machine may lack memory, room for temporary files, descriptors "
+                       "or processes", 4)
 
 
 def compiler_version() -> str:

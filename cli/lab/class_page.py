@@ -3,10 +3,10 @@ import collections
 import csv
 import html
 import io
-import json
 import pathlib
 import statistics
 
+import signature
 from workspace import write_file
 
 STYLE = """:root { color-scheme: light dark }
@@ -19,15 +19,18 @@ code { overflow-wrap: anywhere }"""
 COLUMNS = ["student", "item", "points", "of", "status", "found_by", "mistakes", "token"]
 
 
-def reports_in(folder: pathlib.Path) -> list[dict]:
-    """The reports of all students in the folder, those of earlier runs included."""
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("*/grade.json"))]
-
-
-def write_pages(folder: pathlib.Path) -> None:
-    reports = reports_in(folder)
+def write_pages(folder: pathlib.Path, key: bytes) -> list[signature.NotSigned]:
+    """Writes the pages of all students in the folder, those of earlier runs included; returns why
+    others were left out."""
+    reports, left_out = [], []
+    for path in sorted(folder.glob("*/grade.json")):
+        try:
+            reports.append(signature.read(path, key))
+        except signature.NotSigned as error:
+            left_out.append(error)
     write_file(folder / "class.html", page(reports))
     write_file(folder / "class.csv", table(reports))
+    return left_out
 
 
 def items_of(reports: list[dict]):

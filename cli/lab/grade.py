@@ -11,6 +11,7 @@ import class_page
 import grading
 import grade_reports
 import regions
+import signature
 import submission
 from catalogue import Lab, LabError, all_labs, labs_between
 from submission import WORK_LOG
@@ -24,16 +25,21 @@ def run(options) -> int:
     handed_in = all_submissions(options.submissions, options.student)
     output = pathlib.Path(options.output) if options.output else None
     documents = []
-    refused = [one for one in handed_in if one.refused]
-    for one in refused:
-        print(f"{one.student}: not graded: {one.refused}", flush=True)
+    refused = {one.student: one.refused for one in handed_in if one.refused}
+    for student, reason in refused.items():
+        print(f"{student}: not graded: {reason}", flush=True)
     for document in graded([one for one in handed_in if not one.refused], options.stages, seeds, options.jobs):
-        if output:
-            document = kept(document, output)
+        try:
+            document = kept(document, output, seeds) if output else document
+        except signature.NotSigned as error:
+            refused[document["student"]] = str(error)
+            print(f"{document['student']}: not graded: {error}", flush=True)
+            continue
         documents.append(document)
         print(grade_reports.text(document), flush=True)
     if output:
-        class_page.write_pages(output)
+        for error in class_page.write_pages(output, seeds.key):
+            print(f"left out of {output}/class.html: {error}")
         print(f"{output}/STUDENT, {output}/class.html, {output}/class.csv")
     not_graded = f", {len(refused)} not" if refused else ""
     print(f"{len(documents)} graded{not_graded}, in {time.monotonic() - began:.0f} s")
@@ -80,17 +86,13 @@ def graded(handed_in: list[submission.Submission], stages: str | None, seeds: gr
             raise
 
 
-def kept(document: dict, output: pathlib.Path) -> dict:
+def kept(document: dict, output: pathlib.Path, seeds: grading.Seeds) -> dict:
     """Writes the reports of one student; items with more points in an earlier run keep them."""
     folder = output / document["student"]
     native = folder / "grade.json"
-    try:
-        document = grading.best_of(document, json.loads(native.read_text()))
-    except FileNotFoundError:
-        pass
-    except (ValueError, KeyError, TypeError) as error:
-        raise LabError(f"{native}: expected a report of `ringlab lab grade`, found {error!r}. Move "
-                       "it away to grade without it", 3) from None
+    if native.exists() or native.is_symlink():
+        document = grading.best_of(document, signature.read(native, seeds.key))
+    document = signature.signed(document, seeds.key)
     write_file(native, json.dumps(document, indent=1, sort_keys=True) + "\n")
     for name, make in grade_reports.ADAPTERS.items():
         write_file(folder / name, make(document))
@@ -145,7 +147,7 @@ def add_actions(add) -> None:
     action.add_argument("submissions", nargs="+", metavar="SUBMISSION",
                         help="a folder of `export`, a .zip of `submit`, or a folder of those")
     action.add_argument("--secret", required=True, metavar="FILE",
-                        help="bytes that make the secret seed; reports have a hash of them")
+                        help="bytes that make the secret seed and sign the reports, which have a hash of them")
     action.add_argument("--stages", metavar="FIRST-LAST",
                         help="the labs that were set; unless given, those that were handed in")
     action.add_argument("--student", metavar="NAME", help="unless given, the name of the folder")

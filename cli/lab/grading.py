@@ -25,6 +25,7 @@ class Seeds:
     """Seeds of cases: the public one of `ringlab lab test`, and a secret one that only the grader knows."""
     secret: int
     secret_sha256: str
+    key: bytes  # of the signature of reports
 
     def all(self):
         """(name, seed, cases of each law), in the order in which they are tried."""
@@ -41,9 +42,9 @@ def seeds_of(file: pathlib.Path) -> Seeds:
     if len(content) < LEAST_SECRET:
         raise LabError(f"{file}: expected {LEAST_SECRET} bytes or more that nobody guesses, found "
                        f"{len(content)}. `head -c 32 /dev/urandom > {file}` makes some", 3)
-    seed = hashlib.sha256(b"ringlab lab grade: seed\n" + content).digest()
-    shown = hashlib.sha256(b"ringlab lab grade: shown\n" + content).hexdigest()
-    return Seeds(int.from_bytes(seed[:8], "big"), shown)
+    seed, shown, key = (hashlib.sha256(f"ringlab lab grade: {use}\n".encode() + content)
+                        for use in ("seed", "shown", "key"))
+    return Seeds(int.from_bytes(seed.digest()[:8], "big"), shown.hexdigest(), key.digest())
 
 
 def grade_lab(lab: Lab, submission: Submission, seeds: Seeds) -> dict:
@@ -102,6 +103,14 @@ def judged(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> dict:
 
 
 def judge(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> tuple[str, dict]:
+    """(status, facts); "no verdict" where the machine fails, which costs no points that were there."""
+    try:
+        return judge_here(lab, written, seeds)
+    except (LabError, OSError) as error:
+        return "no verdict", {"lines": [str(error).splitlines()[0]]}
+
+
+def judge_here(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> tuple[str, dict]:
     with tempfile.TemporaryDirectory(prefix="ringlab-grade-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o711)  # the library is read by another user
@@ -177,8 +186,6 @@ def document(submission: Submission, labs: list[dict], seeds: Seeds, where: dict
 def best_of(new: dict, earlier: dict) -> dict:
     """Nobody loses points by handing in again: an item that had more before stays as it was, and so
     does a lab that `new` does not have."""
-    if earlier["schema"] != SCHEMA:
-        raise ValueError(f"schema {earlier['schema']}")
     digest = earlier["submission_sha256"]
     before = {item["item"]: {"kept_from": digest} | item
               for lab in earlier["labs"] for item in lab["items"]}

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import pickle
+import resource
 import socket
 import struct
 import sys
@@ -36,6 +37,8 @@ GRACE = 10.0  # calls under way at the end may take so many times as long as the
 LEAST_GRACE_S = 1.0
 LEAST_LOST_S = 10.0
 DEADLINES_TO_LOSE = 3
+COMPUTING = 0.2  # processor time by time of a process that is slow, and does not hang
+START_S = 30.0  # for a copy of a process on a busy machine
 MOST_WAIT_S = 1e6  # more milliseconds fit no int
 
 
@@ -58,6 +61,10 @@ def why_not_isolated() -> str:
 
 class Ended(Exception):
     """The process is gone."""
+
+
+class NotStarted(Exception):
+    """The machine does not give the process."""
 
 
 class IsolatedCallable:
@@ -94,6 +101,8 @@ class IsolatedCallable:
                 self._start()
                 began = time.monotonic()
             answer = self._exchange(call, began + allowed)
+        except NotStarted as error:
+            return {"ran_out": str(error)}
         except TimeoutError:
             return self._lose(f"it gave no answer within {allowed:.3g} s", began)
         except (Ended, OSError):
@@ -105,24 +114,36 @@ class IsolatedCallable:
         return answer
 
     def _lose(self, what: str | None, began: float) -> dict[str, Any]:
-        child = self._child
+        child, before = self._child, processor_seconds()
         ended = child.end()
+        computed = processor_seconds() - before
         self.close()
-        self._lost += time.monotonic() - began
+        took = time.monotonic() - began
+        self._lost += took
         lines = child.last_lines()
         text = (what or ended) + (f". Its last words: {lines}" if lines else "")
         if self._longest == 0 and what:
-            text += (". If it answers outside of ringlab.verify, a library in it cannot be copied with "
-                     "its process: isolate=False")
+            text += ". If it answers outside of ringlab.verify, " + (
+                f"it is slow: it computed for {computed:.3g} s, with what it imports: timeout="
+                if computed > COMPUTING * took else
+                "a library in it cannot be copied with its process: isolate=False")
         return {"raised": text}
 
     def _start(self) -> None:
+        """Starts the copy; NotStarted where its walls do not stand, before the function is called."""
         self._child = _core.Child()
         if not self._child.is_parent:
             serve(self._callee)
         self._socket = socket.socket(fileno=os.dup(self._child.socket))
         self._received = bytearray()
-        self.missing = self._receive(time.monotonic() + self._timeout, 0).get("missing", "")
+        try:
+            header = self._receive(time.monotonic() + max(self._timeout, START_S), 0)
+        except (Ended, OSError):
+            ended, lines = self._child.end(), self._child.last_lines()
+            self.close()
+            raise NotStarted(f"no process of its own behind walls: {ended}"
+                             + (f". Its last words: {lines}" if lines else "")) from None
+        self.missing = header.get("missing", "")
         if self.missing:
             warnings.warn(f"ringlab.verify: functions run without {self.missing}, which this machine "
                           "does not give", stacklevel=2)
@@ -174,6 +195,12 @@ class IsolatedCallable:
             self._received += some
         taken, self._received = self._received[:count], self._received[count:]
         return taken
+
+
+def processor_seconds() -> float:
+    """Of processes that have ended and were waited for, with all that they waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def private_bytes() -> int:

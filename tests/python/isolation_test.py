@@ -79,6 +79,16 @@ class Hangs(unittest.TestCase):
         self.assertIn("it gave no answer within", message)
         self.assertIn("isolate=False", message)
 
+    def test_a_slow_start_is_called_slow(self):
+        def imports():
+            until = time.process_time() + 100
+            while time.process_time() < until:
+                pass
+
+        message = self.ends_within(60, imports, timeout=2)
+        self.assertRegex(message, "it is slow: it computed for .* s, with what it imports: timeout=")
+        self.assertNotIn("isolate=False", message)
+
     def test_a_timeout_holds_for_a_process_that_has_left_its_group(self):
         def leaves():
             for leave in (os.setsid, lambda: os.setpgid(0, os.getpgid(os.getppid()))):
@@ -98,6 +108,28 @@ class Hangs(unittest.TestCase):
     def test_a_slow_one_is_no_hang(self):
         report = ringlab.verify(right_after(lambda: time.sleep(0.3)), **(U | {"cases": 50}), seconds=1)
         self.assertEqual(report.broken, ())
+
+
+class ScarceMachine(unittest.TestCase):
+    @unittest.skipUnless(os.geteuid() == 0, "only root can run as somebody who runs nothing else")
+    def test_that_gives_no_processes_is_no_verdict(self):
+        script = textwrap.dedent("""
+            import os, resource, sys, ringlab, numpy_functions
+            for become in (os.setgid, os.setuid):
+                become(65534)
+            resource.setrlimit(resource.RLIMIT_NPROC, [int(sys.argv[1])] * 2)
+            try:
+                report = ringlab.verify(numpy_functions.right, laws=["U"], cases=2, progress=False)
+                print("passed" if report.passed else report.headline())
+            except ringlab.RunError as error:
+                print("RunError", error)
+            """)
+        path = os.pathsep.join(sys.path[:1] + [os.environ.get("PYTHONPATH", "")])
+        said = [subprocess.run([sys.executable, "-c", script, str(processes)], capture_output=True, text=True,
+                               env=os.environ | {"PYTHONPATH": path}).stdout for processes in range(1, 10)]
+        for one in said:
+            self.assertRegex(one, "^(passed|RunError )")
+        self.assertIn("RunError", said[0] + said[2])
 
 
 class Walls(unittest.TestCase):

@@ -23,6 +23,7 @@ import grade_reports  # noqa: E402
 import grading  # noqa: E402
 import handed_in  # noqa: E402
 import regions  # noqa: E402
+import signature  # noqa: E402
 import submission  # noqa: E402
 from catalogue import all_labs, find_lab, without_marks  # noqa: E402
 from program import PROGRAM, ProgramTest, fenced_lines, ringlab  # noqa: E402
@@ -137,6 +138,33 @@ class Graded(ProgramTest):
         self.grade("out", named("early_exit").write(self.folder), "--student", "ada")
         labs = [(lab["lab"], lab["points"]) for lab in self.report("ada")["labs"]]
         self.assertEqual(labs, [("02", 0), ("05", 10)])
+
+    def test_a_report_that_the_grader_did_not_sign_gives_no_points(self):
+        whole, out = self.folder / "class", self.folder / "out"
+        named("one_hop_short").write(whole)
+        for student in ("raised", "of_another", "unsigned", "garbled", "linked"):
+            named("nothing").write(whole).rename(whole / student)
+        self.grade("out", whole)
+        raised = self.report("raised")
+        for item in raised["labs"][0]["items"]:
+            item |= {"points": item["of"], "status": "done"}
+        better = (out / "one_hop_short" / "grade.json").read_text()
+        fakes = {"raised": json.dumps(raised), "of_another": better, "garbled": "[" * 9999,
+                 "unsigned": json.dumps({"schema": 1, "student": "unsigned"})}
+        for student, text in fakes.items():
+            (out / student / "grade.json").write_text(text)
+        (out / "linked" / "grade.json").unlink()
+        (out / "linked" / "grade.json").symlink_to("/nowhere")
+        result = ringlab("lab", "grade", whole, "--secret", self.secret, "--output", out, timeout=600)
+        self.assertEqual(result.code, 3, result.out + result.err)
+        refused = re.findall("^(\\w+): not graded: .*grade.json: expected a report .* signed", result.out, re.M)
+        self.assertEqual(sorted(refused), sorted([*fakes, "linked"]), result.out)
+        self.assertIn("one_hop_short: 10 of 30 points", result.out)
+        self.assertEqual(result.out.count("left out of"), len(fakes))
+        rows = list(csv.DictReader(io.StringIO((out / "class.csv").read_text())))
+        self.assertEqual({row["student"] for row in rows}, {"one_hop_short"})
+        for student, text in fakes.items():
+            self.assertEqual((out / student / "grade.json").read_text(), text)
 
     def test_what_is_not_used(self):
         """The text around the exercises, files that are none of a lab's, and links."""
@@ -289,6 +317,8 @@ class Bundle(ProgramTest):
         self.assertEqual(results["score"], 0)
         report = results["extra_data"]["ringlab"]
         report["labs"][0]["items"][0] |= {"points": 10, "status": "done"}
+        results["extra_data"]["ringlab"] = signature.signed(
+            report, grading.seeds_of(at / "source" / "secret").key)
         earlier = [{"submission_time": "2026-01-01T10:00:00-07:00", "results": {"extra_data": None}},
                    {"submission_time": "2025-12-01T10:00:00-07:00", "results": results}]
         (at / "submission_metadata.json").write_text(json.dumps({"previous_submissions": earlier}))

@@ -294,6 +294,25 @@ class Outcomes(LabTest):
         self.assertEqual(len(re.findall("error: ", result.out)), 1)
 
 
+class ScarceMachine(LabTest):
+    """A compiler that lacks something tells nothing of the file: exit code 4, and no points are lost."""
+
+    def test_is_not_taken_for_a_mistake(self):
+        self.export("--stages", "02-02")
+        self.write(find_lab("02"), find_lab("02").solution())
+        broken = self.folder / "broken"
+        broken.mkdir()
+        for name in ("as", "ld"):
+            (broken / name).write_text("#!/bin/sh\necho no memory >&2; exit 1\n")
+            (broken / name).chmod(0o755)
+        for limit in ("ulimit -v 150000", "ulimit -f 1", f'export CXX="c++ -B{broken}"'):
+            with self.subTest(limit):
+                done = subprocess.run(["sh", "-c", f'{limit}; exec "$@"', "sh", PROGRAM, "lab", "--dir", self.labs,
+                                       "test", "02"], capture_output=True, text=True, timeout=600)
+                self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+                self.assertRegex(done.stderr, "the compiler: expected it to compile ringlab's own")
+
+
 class BusyMachine(unittest.TestCase):
     def verdict(self, line: str) -> attempt.Verdict:
         return attempt.Verdict(attempt.Outcome.STUCK, [line])
