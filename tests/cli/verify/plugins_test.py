@@ -7,12 +7,27 @@ import pathlib
 import pty
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import time
 import unittest
 
 from program import PROGRAM, ProgramTest, npy, ringlab, verifying
 
+# Starts a program on which the kernel has no Landlock, as before Linux 5.13.
+WITHOUT_LANDLOCK = """
+import ctypes, errno, os, sys
+seccomp = ctypes.CDLL("libseccomp.so.2")
+seccomp.seccomp_init.restype = ctypes.c_void_p
+allow, refuse = 0x7fff0000, 0x00050000 | errno.ENOSYS
+rules = ctypes.c_void_p(seccomp.seccomp_init(allow))
+call = seccomp.seccomp_syscall_resolve_name(b"landlock_create_ruleset")
+if seccomp.seccomp_rule_add(rules, refuse, call, 0) != 0 or seccomp.seccomp_load(rules) != 0:
+    sys.exit("no filter")
+os.environ["RINGLAB_TEST_JUDGE"] = str(os.getpid())
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 PLUGINS = pathlib.Path(os.environ.get("RINGLAB_TEST_PLUGINS", "build/plugins"))
 
 
@@ -109,14 +124,32 @@ class PluginTest(ProgramTest):
                 'RINGLAB_TEST_JUDGE=$$ exec setpriv --bounding-set=-sys_admin "$@"', "sh"]
         if shutil.which("unshare") is None or subprocess.run([*bare, "true"]).returncode != 0:
             self.skipTest("no unshare or setpriv that may do this")
-        for cheat in ("signals", "tracing", "proc", "network", "daemon", "program", "memory"):
-            done = subprocess.run([*bare, PROGRAM, "verify", self.plugin("cheating"), "--laws",
-                                   "equals_reference", "--cases", "2", "--tokens", "8"],
-                                  capture_output=True, text=True, timeout=600,
-                                  env={**os.environ, "RINGLAB_TEST_MISTAKE": cheat})
-            self.assertIn("plugins run without a user namespace, a process namespace", done.stdout)
-            if "a filter of system calls" not in done.stdout:
-                self.assertEqual(done.returncode, 0, cheat + done.stdout + done.stderr)
+        self.walls_hold("plugins run without a user namespace, a process namespace", bare,
+                        ("signals", "tracing", "proc", "network", "local_socket", "files_of_others",
+                         "writing", "daemon", "program", "memory"))
+
+    def test_without_landlock_other_walls_stand_in_and_it_is_named(self):
+        self.walls_hold("plugins run without a Landlock domain", [sys.executable, "-c", WITHOUT_LANDLOCK],
+                        ("signals", "tracing", "proc", "network", "local_socket", "daemon", "program",
+                         "memory", "privileges", "kernel_settings"))
+
+    def walls_hold(self, missing, way, cheats):
+        """Each cheat gets hold of nothing where a wall is missing, and the wall is named."""
+        private = self.file("private", "private")
+        private.chmod(0o600)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(self.folder / "socket"))
+            server.listen()
+            for cheat in cheats:
+                done = subprocess.run([*way, PROGRAM, "verify", self.plugin("cheating"), "--laws",
+                                       "equals_reference", "--cases", "2", "--tokens", "8"],
+                                      capture_output=True, text=True, timeout=600,
+                                      env={**os.environ, "RINGLAB_TEST_MISTAKE": cheat,
+                                           "RINGLAB_TEST_SOCKET": str(self.folder / "socket"),
+                                           "RINGLAB_TEST_PRIVATE": str(private)})
+                self.assertIn(missing, done.stdout)
+                if "a filter of system calls" not in done.stdout:
+                    self.assertEqual(done.returncode, 0, cheat + done.stdout + done.stderr)
 
     def test_whoever_ends_the_judge_gets_no_0_and_leaves_nothing(self):
         for number, code in ((signal.SIGTERM, 4), (signal.SIGKILL, -signal.SIGKILL)):

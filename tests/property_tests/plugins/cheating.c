@@ -179,17 +179,22 @@ static const char* with_files_of_others(void) {
   return NULL;
 }
 
+/* Files by which the kernel is told what to do. */
+static const char* with_kernel_settings(void) {
+  const char* files[] = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger",
+                         "/proc/self/oom_score_adj", "/sys/kernel/mm/transparent_hugepage/enabled"};
+  for (size_t i = 0; i < sizeof(files) / sizeof(*files); ++i) {
+    if (open(files[i], O_WRONLY) >= 0) return files[i];
+  }
+  return NULL;
+}
+
 static const char* with_writing(void) {
-  const char* places[] = {getenv("RINGLAB_TEST_PRIVATE"),
-                          "/tmp/ringlab-cheat",
-                          "/var/tmp/ringlab-cheat",
-                          "ringlab-cheat",
-                          "/proc/sys/kernel/core_pattern",
-                          "/proc/self/oom_score_adj",
-                          "/sys/kernel/mm/transparent_hugepage/enabled"};
+  const char* places[] = {getenv("RINGLAB_TEST_PRIVATE"), "/tmp/ringlab-cheat",
+                          "/var/tmp/ringlab-cheat", "ringlab-cheat"};
   for (size_t i = 0; i < sizeof(places) / sizeof(*places); ++i) {
     const int file =
-        places[i] == NULL ? -1 : open(places[i], O_WRONLY | (i >= 1 && i <= 3 ? O_CREAT : 0), 0600);
+        places[i] == NULL ? -1 : open(places[i], O_WRONLY | (i >= 1 ? O_CREAT : 0), 0600);
     if (file < 0) continue;
     close(file);
     return "a file to write";
@@ -257,6 +262,7 @@ static const char* got(void) {
   if (is("network")) return with_network();
   if (is("local_socket")) return with_local_socket();
   if (is("files_of_others")) return with_files_of_others();
+  if (is("kernel_settings")) return with_kernel_settings();
   if (is("writing")) return with_writing();
   if (is("privileges")) return with_privileges();
   if (is("terminals")) return with_terminals();

@@ -87,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Attempts, CheatingPlugin,
                          ::testing::Values("none", "signals", "tracing", "proc", "descriptors",
                                            "environment", "memory", "limits", "network",
                                            "local_socket", "files_of_others", "writing",
+                                           "kernel_settings",
                                            "privileges", "program", "talks"));
 
 TEST(CheatingPluginTest, sees_nothing_outside_of_its_namespaces) {
