@@ -96,6 +96,7 @@ std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
   add(missing, namespaces.users, "a user namespace");
   add(missing, namespaces.processes, "a process namespace");
   add(missing, namespaces.network, "a network namespace");
+  const bool read_only = namespaces.mounts && make_read_only();
   if (namespaces.mounts) {
     add(missing, mount_own_proc(), "a /proc of its own");
     limit_shared_memory(wanted.file_bytes);
@@ -111,7 +112,8 @@ std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
   add(missing,
       refuse_system_calls({.processes = wanted.processes == Processes::refused,
                            .signals = !namespaces.processes,
-                           .network = !namespaces.network}),
+                           .network = !namespaces.network,
+                           .metadata = !read_only}),
       "a filter of system calls");
   return missing;
 }

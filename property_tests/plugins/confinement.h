@@ -20,7 +20,7 @@ struct Confinement {
   std::int64_t private_bytes = 0;  ///< private memory that can be written; 0: no limit
   std::int64_t file_bytes = std::int64_t{1} << 30;  ///< size of a file, and of all files in memory
   Processes processes = Processes::refused;         ///< new processes and other programs
-  FileLiberties files = {};  ///< without `scratch`, which confine() chooses
+  FileLiberties files = {};                         ///< without `scratch`, which confine() chooses
 };
 
 /// Called in a process with one thread, whose descriptors 0 to kSocket are in place. It returns in

@@ -36,7 +36,7 @@ std::string dynamic_linker() {
   alarm(kMostSeconds);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   enter_domain({.readable = {"/"}});
-  refuse_system_calls({.signals = true, .network = true});
+  refuse_system_calls({.signals = true, .network = true, .metadata = true});
   execl(linker.c_str(), linker.c_str(), "--list", path.c_str(), nullptr);
   _exit(1);
 }
@@ -50,7 +50,8 @@ std::string printed_by_linker(const std::string& path) {
   close(ends[1]);
   std::string text;
   char some[4096];
-  for (ssize_t got = 0; text.size() < kMostBytes && (got = read(ends[0], some, sizeof(some))) > 0;) {
+  for (ssize_t got = 0;
+       text.size() < kMostBytes && (got = read(ends[0], some, sizeof(some))) > 0;) {
     text.append(some, static_cast<std::size_t>(got));
   }
   close(ends[0]);
@@ -76,7 +77,8 @@ std::vector<std::string> libraries_of(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
     const std::string name = file.path().filename();
-    if (name.find(".so") != std::string::npos && file.is_regular_file(none)) {
+    if (name.find(".so") != std::string::npos && file.is_regular_file(none) &&
+        is_library(file.path())) {  // a link may lead to any file
       found.push_back(file.path());
     }
   }

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -55,8 +56,17 @@ Namespaces enter_namespaces() {
   return {};
 }
 
+// As in <linux/mount.h>, which does not go with <sys/mount.h> of every C library.
+bool make_read_only() {
+  constexpr unsigned kReadOnly = 1, kRecursive = 0x8000;
+  const struct {
+    std::uint64_t set, clear, propagation, user_namespace;
+  } attributes{kReadOnly, 0, 0, 0};
+  return syscall(SYS_mount_setattr, AT_FDCWD, "/", kRecursive, &attributes, sizeof(attributes)) ==
+         0;
+}
+
 bool mount_own_proc() {
-  mount(nullptr, "/sys", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr);
   constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
   return mount("proc", "/proc", "proc", kFlags, nullptr) == 0;
 }

@@ -14,8 +14,12 @@ struct Namespaces {
 /// Called in a process with one thread; writes no files but those of /proc/self.
 Namespaces enter_namespaces();
 
-/// Mounts a /proc that shows the processes of this namespace only and cannot be written, and makes
-/// /sys read-only; called by a process inside it. False where /proc is as it was.
+/// Makes all file systems that are mounted read-only, in this namespace of mounts: neither contents
+/// nor owners, modes, times and attributes of files can be changed. False on Linux before 5.12.
+bool make_read_only();
+
+/// Mounts a /proc that shows the processes of this namespace only and cannot be written; called by
+/// a process inside it. False where /proc is as it was.
 bool mount_own_proc();
 
 /// Brings up the loopback of this network namespace, for ranks that talk to each other.

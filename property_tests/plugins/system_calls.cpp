@@ -19,7 +19,16 @@ constexpr const char* kNobodys[] = {
     // other namespaces, mounts and keys, and known ways out of them
     "unshare", "setns", "mount", "umount2", "move_mount", "open_tree", "fsopen", "fspick",
     "mount_setattr", "pivot_root", "chroot", "keyctl", "add_key", "request_key", "bpf",
-    "perf_event_open", "userfaultfd"};
+    "perf_event_open", "userfaultfd",
+    // what others do to files
+    "inotify_add_watch", "fanotify_init"};
+
+// Changes of files that Landlock leaves alone.
+constexpr const char* kMetadata[] = {
+    "chmod",        "fchmod",        "fchmodat",    "fchmodat2",  "chown",       "fchown",
+    "lchown",       "fchownat",      "utime",       "utimes",     "futimesat",   "utimensat",
+    "setxattr",     "lsetxattr",     "fsetxattr",   "setxattrat", "removexattr", "lremovexattr",
+    "fremovexattr", "removexattrat", "file_setattr"};
 
 // Memory in no process's address space, which no limit counts; and calls whose arguments a filter
 // cannot see. Libraries do without, as on older systems.
@@ -94,7 +103,8 @@ void refuse_sockets(Filter& filter, bool all) {
   constexpr int kFamilies = 64;  // more than the kernel has
   for (int family = 0; family < kFamilies; ++family) {
     const bool is_in_namespace = family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
-    if (all || !is_in_namespace) filter.refuse_if("socket", is(0, static_cast<scmp_datum_t>(family)));
+    if (all || !is_in_namespace)
+      filter.refuse_if("socket", is(0, static_cast<scmp_datum_t>(family)));
   }
   constexpr scmp_datum_t kKind = 0xf;
   for (const int kind : {SOCK_DGRAM, SOCK_RAW}) {
@@ -112,6 +122,9 @@ bool refuse_system_calls(const RefusedCalls& refused) {
   if (refused.processes) refuse_processes(filter);
   if (refused.signals) refuse_signals(filter);
   refuse_sockets(filter, refused.network);
+  if (refused.metadata) {
+    for (const char* name : kMetadata) filter.refuse(name);
+  }
   return filter.load();
 }
 

@@ -9,6 +9,7 @@ struct RefusedCalls {
   bool processes = false;  ///< new processes and other programs
   bool signals = false;    ///< to any other process
   bool network = false;    ///< all sockets but pairs; else those that reach out of a namespace
+  bool metadata = false;   ///< changes of owners, modes, times and attributes of files
 };
 
 /// Refuses calls of this process and of all that it starts, for good: with EPERM, or with ENOSYS

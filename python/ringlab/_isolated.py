@@ -225,10 +225,12 @@ def files_of_modules() -> tuple[list[str], list[str]]:
     for folder in listed:
         if os.path.exists(f"{folder}/__init__.py"):
             readable.add(folder)
-            continue
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            readable.update(entry.path for entry in entries if entry.name.endswith(suffixes) or
-                            os.path.exists(f"{entry.path}/__init__.py"))
+            for entry in entries:
+                target = os.path.realpath(entry.path)  # a link may lead to any file
+                if entry.name.endswith(suffixes) and target.endswith(suffixes) or \
+                        os.path.exists(f"{entry.path}/__init__.py"):
+                    readable.add(target)
     return sorted(readable), sorted(listed)
 
 

@@ -22,6 +22,7 @@ np.seterr(all="ignore")
 U = {"laws": ["U"], "cases": 4, "progress": False}
 MARK = pathlib.Path(tempfile.mkdtemp()) / "mark"
 JUDGE = os.getpid()
+HERE = tempfile.mkdtemp()  # a folder of modules
 
 
 def right_after(deed):
@@ -207,15 +208,27 @@ class Walls(unittest.TestCase):
             def look():
                 for path, mode in ((mine.name, "rb"), (mine.name, "ab"), ("/etc/shadow", "rb"),
                                    (__file__, "ab"), ("/proc/sys/kernel/core_pattern", "ab"),
-                                   (str(MARK), "wb"), ("/tmp/ringlab-mark", "wb")):
+                                   (f"{HERE}/linked.py", "rb"), (str(MARK), "wb"),
+                                   ("/tmp/ringlab-mark", "wb")):
                     try:
                         with open(path, mode):
                             return path
                     except OSError:
                         pass
+                for change in (lambda: os.chmod(mine.name, 0o666), lambda: os.utime(mine.name)):
+                    try:
+                        change()
+                        return "a file's metadata"
+                    except OSError:
+                        pass
                 return ""
 
-            self.finds_nothing(look)
+            os.symlink(mine.name, f"{HERE}/linked.py")
+            sys.path.append(HERE)
+            try:
+                self.finds_nothing(look)
+            finally:
+                sys.path.remove(HERE)
 
     def test_ordinary_work_goes_on(self):
         """Modules that are not there yet, temporary files, caches, and ranks that talk to each other."""

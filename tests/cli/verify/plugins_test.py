@@ -126,12 +126,26 @@ class PluginTest(ProgramTest):
             self.skipTest("no unshare or setpriv that may do this")
         self.walls_hold("plugins run without a user namespace, a process namespace", bare,
                         ("signals", "tracing", "proc", "network", "local_socket", "files_of_others",
-                         "writing", "daemon", "program", "memory"))
+                         "writing", "metadata", "daemon", "program", "memory"))
 
     def test_without_landlock_other_walls_stand_in_and_it_is_named(self):
         self.walls_hold("plugins run without a Landlock domain", [sys.executable, "-c", WITHOUT_LANDLOCK],
                         ("signals", "tracing", "proc", "network", "local_socket", "daemon", "program",
-                         "memory", "privileges", "kernel_settings"))
+                         "memory", "privileges", "kernel_settings", "metadata"))
+
+    def test_a_link_beside_a_plugin_leads_to_no_other_file_and_nothing_is_changed(self):
+        folder, private = self.folder / "plugin", self.file("private", "private")
+        private.chmod(0o600)
+        folder.mkdir()
+        copy = pathlib.Path(shutil.copy(self.plugin("cheating"), folder))
+        (folder / "libleak.so").symlink_to(private)
+        before = [(path.stat().st_mode, path.stat().st_mtime_ns) for path in (private, copy)]
+        for cheat in ("files_of_others", "metadata"):
+            self.succeeds("verify", copy, "--laws", "equals_reference", "--cases", "2", "--tokens", "8",
+                          env={**os.environ, "RINGLAB_TEST_MISTAKE": cheat,
+                               "RINGLAB_TEST_LINK": str(folder / "libleak.so"),
+                               "RINGLAB_TEST_BESIDE": str(copy), "RINGLAB_TEST_PRIVATE": str(private)})
+        self.assertEqual([(path.stat().st_mode, path.stat().st_mtime_ns) for path in (private, copy)], before)
 
     def walls_hold(self, missing, way, cheats):
         """Each cheat gets hold of nothing where a wall is missing, and the wall is named."""

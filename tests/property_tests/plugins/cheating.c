@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -25,6 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int is(const char* mistake) {
@@ -168,8 +170,13 @@ static const char* with_local_socket(void) {
 
 /* Files of others, those of root for root too. */
 static const char* with_files_of_others(void) {
-  const char* mine[] = {getenv("RINGLAB_TEST_PRIVATE"), "/etc/shadow", "/root/.bashrc", "/dev/sda",
-                        "/dev/vda", "/proc/kcore"};
+  const char* mine[] = {getenv("RINGLAB_TEST_PRIVATE"),
+                        getenv("RINGLAB_TEST_LINK"),
+                        "/etc/shadow",
+                        "/root/.bashrc",
+                        "/dev/sda",
+                        "/dev/vda",
+                        "/proc/kcore"};
   for (size_t i = 0; i < sizeof(mine) / sizeof(*mine); ++i) {
     const int file = mine[i] == NULL ? -1 : open(mine[i], O_RDONLY);
     if (file < 0) continue;
@@ -204,6 +211,24 @@ static const char* with_writing(void) {
   }
   const char* mine = getenv("RINGLAB_TEST_PRIVATE");
   if (mine != NULL && (truncate(mine, 0) == 0 || unlink(mine) == 0)) return "the end of a file";
+  return NULL;
+}
+
+/* Owners, modes, times and attributes of a file of others, and of one that may be read. */
+static const char* with_metadata(void) {
+  const char* path = getenv("RINGLAB_TEST_PRIVATE");
+  if (path == NULL) return NULL;
+  const int file = open(path, O_PATH);
+  char link[64];
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+  if (chmod(path, 0666) == 0 || chmod(link, 0666) == 0) return "a mode";
+  if (chown(path, 0, 0) == 0) return "an owner";
+  if (utimensat(AT_FDCWD, path, NULL, 0) == 0) return "a time";
+  if (setxattr(path, "user.ringlab", "", 0, 0) == 0) return "an attribute";
+  const char* beside = getenv("RINGLAB_TEST_BESIDE");
+  const int own = beside == NULL ? -1 : open(beside, O_RDONLY);
+  if (own >= 0 && (fchmod(own, 0666) == 0 || futimens(own, NULL) == 0)) return "its own library";
+  if (inotify_add_watch(inotify_init1(0), path, IN_ACCESS) >= 0) return "a watch";
   return NULL;
 }
 
@@ -264,6 +289,7 @@ static const char* got(void) {
   if (is("files_of_others")) return with_files_of_others();
   if (is("kernel_settings")) return with_kernel_settings();
   if (is("writing")) return with_writing();
+  if (is("metadata")) return with_metadata();
   if (is("privileges")) return with_privileges();
   if (is("terminals")) return with_terminals();
   if (is("daemon")) return with_daemon();

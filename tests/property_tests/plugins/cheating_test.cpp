@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Attempts, CheatingPlugin,
                          ::testing::Values("none", "signals", "tracing", "proc", "descriptors",
                                            "environment", "memory", "limits", "network",
                                            "local_socket", "files_of_others", "writing",
-                                           "kernel_settings",
-                                           "privileges", "program", "talks"));
+                                           "kernel_settings", "metadata", "privileges", "program",
+                                           "talks"));
 
 TEST(CheatingPluginTest, sees_nothing_outside_of_its_namespaces) {
   for (const char* cheat : {"other_processes", "files_in_memory"}) {
