@@ -93,7 +93,7 @@ def compiler_says(lab: Lab, source: pathlib.Path, library: pathlib.Path) -> str:
 
 
 def is_about(source: pathlib.Path, said: str) -> bool:
-    """Whether the compiler's error is at a line of code, and not of what it needs from the machine."""
+    """True when the compiler's error is at a line of code, and not about the machine."""
     at = re.search(r"^\S+?:\d+:(\d+:)? (fatal )?error: (.*)", said, re.MULTILINE)
     return bool(at) and str(source) in said and not any(
         os.strerror(error) in at[3] for error in OF_THE_MACHINE)

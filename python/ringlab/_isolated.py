@@ -198,7 +198,7 @@ class IsolatedCallable:
 
 
 def processor_seconds() -> float:
-    """Of processes that have ended and were waited for, with all that they waited for."""
+    """Processor time of processes that have ended and were waited for, theirs included."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
