@@ -64,7 +64,7 @@ void describe_run(const verify::Subject& subject, const verify::Place& place,
 inline constexpr const char* kAboutPlugins =
     "A subject with a slash, or that ends in .so, is a plugin: a shared library with the C "
     "interface of ringlab_plugin.h (docs/plugins.md). Its code runs in a process of its own, as "
-    "you, and can do whatever you can: verify only what you would run anyway. --timeout limits "
-    "each of its calls (10 s).";
+    "you, behind walls of which a note says which ones this machine lacks. --timeout limits each "
+    "of its calls (10 s).";
 
 }  // namespace ringlab::cli

@@ -107,7 +107,7 @@ def judge(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> tuple[
     try:
         return judge_here(lab, written, seeds)
     except (LabError, OSError) as error:
-        return "no verdict", {"lines": [str(error).splitlines()[0]]}
+        return "no verdict", {"lines": [str(error).split("\n")[0]]}
 
 
 def judge_here(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> tuple[str, dict]:

@@ -5,6 +5,7 @@ import json
 import pathlib
 
 from catalogue import LabError
+from grading import SCHEMA
 
 
 class NotSigned(LabError):
@@ -15,10 +16,14 @@ def signed(document: dict, key: bytes) -> dict:
     return document | {"signature": signature_of(document, key)}
 
 
+def unsigned(document: dict) -> dict:
+    return {name: value for name, value in document.items() if name != "signature"}
+
+
 def signature_of(document: dict, key: bytes) -> str:
     """HMAC-SHA256 of all but the signature."""
-    rest = {name: value for name, value in document.items() if name != "signature"}
-    return hmac.new(key, json.dumps(rest, sort_keys=True).encode(), hashlib.sha256).hexdigest()
+    text = json.dumps(unsigned(document), sort_keys=True)
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
 def read(file: pathlib.Path, key: bytes) -> dict:
@@ -26,10 +31,14 @@ def read(file: pathlib.Path, key: bytes) -> dict:
     this student."""
     try:
         document = json.loads(file.read_bytes())
-        is_ours = hmac.compare_digest(document["signature"], signature_of(document, key))
-        if is_ours and document["student"] == file.parent.name:
-            return {name: value for name, value in document.items() if name != "signature"}
-        found = "a report of another student" if is_ours else "another signature"
+        if not hmac.compare_digest(document["signature"], signature_of(document, key)):
+            found = "another signature"
+        elif document["student"] != file.parent.name:
+            found = "a report of another student"
+        elif document["schema"] != SCHEMA:
+            found = f"schema {document['schema']}"
+        else:
+            return unsigned(document)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         found = repr(error)
     raise NotSigned(f"{file}: expected a report that `ringlab lab grade` signed with this secret, "

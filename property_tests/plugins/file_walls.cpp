@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "property_tests/plugins/child_process.h"
+
 namespace ringlab::plugins {
 namespace {
 
@@ -63,25 +65,20 @@ class Ruleset {
     if (version < 3) handled_ &= ~kTruncate;
     landlock_ruleset_attr rules{};
     rules.handled_access_fs = handled_;
-    ruleset_ = static_cast<int>(syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0));
+    ruleset_ =
+        File(static_cast<int>(syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0)));
   }
-  ~Ruleset() {
-    if (ruleset_ >= 0) close(ruleset_);
-  }
-  Ruleset(const Ruleset&) = delete;
-  Ruleset& operator=(const Ruleset&) = delete;
 
   /// Paths that are not there stay forbidden.
   void allow(const std::string& path, std::uint64_t rights) const {
-    const int file = open(path.c_str(), O_PATH | O_CLOEXEC);
-    if (file < 0) return;
+    const File file(open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (file.get() < 0) return;
     struct stat about {};
-    const bool is_folder = fstat(file, &about) == 0 && S_ISDIR(about.st_mode);
+    const bool is_folder = fstat(file.get(), &about) == 0 && S_ISDIR(about.st_mode);
     landlock_path_beneath_attr rule{};
     rule.allowed_access = rights & handled_ & (is_folder ? ~std::uint64_t{0} : kOfFiles);
-    rule.parent_fd = file;
-    syscall(SYS_landlock_add_rule, ruleset_, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
-    close(file);
+    rule.parent_fd = file.get();
+    syscall(SYS_landlock_add_rule, ruleset_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   }
   /// Paths of a shell's pattern.
   void allow_all(const std::string& pattern, std::uint64_t rights) const {
@@ -91,13 +88,11 @@ class Ruleset {
     }
     globfree(&found);
   }
-  bool enforce() const {
-    return ruleset_ >= 0 && syscall(SYS_landlock_restrict_self, ruleset_, 0) == 0;
-  }
+  bool enforce() const { return syscall(SYS_landlock_restrict_self, ruleset_.get(), 0) == 0; }
 
  private:
   std::uint64_t handled_ = 0;
-  int ruleset_ = -1;
+  File ruleset_;
 };
 
 void allow_paths_between_colons(const Ruleset& rules, const char* paths) {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "property_tests/plugins/child_process.h"
 #include "property_tests/plugins/file_walls.h"
 #include "property_tests/plugins/system_calls.h"
 
@@ -45,16 +46,17 @@ std::string printed_by_linker(const std::string& path) {
   const std::string linker = dynamic_linker();
   int ends[2] = {-1, -1};
   if (linker.empty() || pipe(ends) != 0) return "";
+  const File printed(ends[0]);
+  File printing(ends[1]);
   const pid_t lister = fork();
-  if (lister == 0) list(linker, path, ends[1]);
-  close(ends[1]);
+  if (lister == 0) list(linker, path, printing.get());
+  printing = File();  // the end of the text is seen once the lister has closed its copy
   std::string text;
   char some[4096];
   for (ssize_t got = 0;
-       text.size() < kMostBytes && (got = read(ends[0], some, sizeof(some))) > 0;) {
+       text.size() < kMostBytes && (got = read(printed.get(), some, sizeof(some))) > 0;) {
     text.append(some, static_cast<std::size_t>(got));
   }
-  close(ends[0]);
   if (lister > 0) waitpid(lister, nullptr, 0);
   return text;
 }

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <string>
 
+#include "property_tests/plugins/child_process.h"
+
 namespace ringlab::plugins {
 namespace {
 
@@ -77,12 +79,11 @@ void limit_shared_memory(std::int64_t bytes) {
 }
 
 void raise_loopback() {
-  const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const File any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq loopback{};
   std::strncpy(loopback.ifr_name, "lo", sizeof(loopback.ifr_name));
   loopback.ifr_flags = IFF_UP;
-  ioctl(any, SIOCSIFFLAGS, &loopback);
-  close(any);
+  ioctl(any.get(), SIOCSIFFLAGS, &loopback);
 }
 
 void hide_terminals() { mount("tmpfs", "/dev/pts", "tmpfs", MS_RDONLY, "size=4k"); }

@@ -9,8 +9,8 @@
 namespace ringlab::verify {
 
 /// The plugin in this file (reference/core/ringlab_plugin.h), running in a process of its own that
-/// ends with the last copy of the subject. Its code can do whatever the user can do; the guards are
-/// against mistakes. The subject is named by its path, and in tokens by its content.
+/// ends with the last copy of the subject. Its code is kept behind the walls
+/// of docs/plugins.md. The subject is named by its path, and in tokens by its content.
 /// Errors as of plugins::PluginProcess; input error for a description that makes no sense.
 Subject plugin_subject(const std::string& path, const plugins::PluginOptions& options = {});
 

@@ -215,19 +215,22 @@ def files_of_modules() -> tuple[list[str], list[str]]:
     """Files and folders from which Python imports, and folders in which it looks for them.
 
     All of an installation and of packages can be read; in other folders modules alone."""
-    readable = {os.path.abspath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
-    listed = set(filter(os.path.isdir, sys.path))
+    prefixes = {os.path.abspath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    readable, listed = set(prefixes), set(map(os.path.abspath, filter(os.path.isdir, sys.path)))
     for module in tuple(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str):
             listed.add(os.path.dirname(os.path.abspath(file)))
+    listed = {folder for folder in listed
+              if not any(f"{folder}/".startswith(f"{prefix}/") for prefix in prefixes)}
     suffixes = tuple(importlib.machinery.all_suffixes())
     for folder in listed:
         if os.path.exists(f"{folder}/__init__.py"):
             readable.add(folder)
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                target = os.path.realpath(entry.path)  # a link may lead to any file
+                # A link may lead to any file.
+                target = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
                 if entry.name.endswith(suffixes) and target.endswith(suffixes) or \
                         os.path.exists(f"{entry.path}/__init__.py"):
                     readable.add(target)

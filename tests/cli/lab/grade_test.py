@@ -142,7 +142,7 @@ class Graded(ProgramTest):
     def test_a_report_that_the_grader_did_not_sign_gives_no_points(self):
         whole, out = self.folder / "class", self.folder / "out"
         named("one_hop_short").write(whole)
-        for student in ("raised", "of_another", "unsigned", "garbled", "linked"):
+        for student in ("raised", "of_another", "unsigned", "garbled", "newer", "linked"):
             named("nothing").write(whole).rename(whole / student)
         self.grade("out", whole)
         raised = self.report("raised")
@@ -150,7 +150,9 @@ class Graded(ProgramTest):
             item |= {"points": item["of"], "status": "done"}
         better = (out / "one_hop_short" / "grade.json").read_text()
         fakes = {"raised": json.dumps(raised), "of_another": better, "garbled": "[" * 9999,
-                 "unsigned": json.dumps({"schema": 1, "student": "unsigned"})}
+                 "unsigned": json.dumps({"schema": 1, "student": "unsigned"}),
+                 "newer": json.dumps(signature.signed(self.report("newer") | {"schema": 2},
+                                                      grading.seeds_of(self.secret).key))}
         for student, text in fakes.items():
             (out / student / "grade.json").write_text(text)
         (out / "linked" / "grade.json").unlink()
