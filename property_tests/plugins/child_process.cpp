@@ -19,6 +19,7 @@
 
 #include "property_tests/plugins/environment.h"
 #include "reference/core/machine/machine_error.h"
+#include "reference/core/machine/machine_failure.h"
 
 namespace ringlab::plugins {
 namespace {
@@ -95,6 +96,12 @@ File memory_file(const char* name, const std::vector<std::uint8_t>& bytes) {
   File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file.get() < 0) throw_refused("memory for a plugin's tensors", errno);
   write_all(file.get(), bytes.data(), bytes.size());
+  return file;
+}
+
+File opened(const std::string& path, int flags) {
+  File file(open(path.c_str(), flags | O_CLOEXEC));
+  if (file.get() < 0) throw_if_of_machine(errno, path);
   return file;
 }
 

@@ -33,6 +33,10 @@ class File {
   int descriptor_;
 };
 
+/// The file at a path, opened with these flags; -1 where it is not there or not ours to open.
+/// std::system_error where the machine has no descriptor or memory for it.
+File opened(const std::string& path, int flags);
+
 /// A file in memory with these bytes; environment error where there is no memory.
 File memory_file(const char* name, const std::vector<std::uint8_t>& bytes);
 /// Seals a file: nobody, this process included, can change its bytes or its size from now on.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <system_error>
 
 #include "property_tests/plugins/confinement.h"
 #include "property_tests/plugins/host_guard.h"
@@ -125,6 +126,10 @@ int serve_foreign_code(int argc, char** argv, Hosted& hosted) {
     Reply reply;
     reply.ran_out = 1;
     refuse("no memory left", reply);
+  } catch (const std::system_error& error) {
+    Reply reply;
+    reply.ran_out = is_of_machine(error.code().value()) ? 1 : 0;
+    refuse(error.what(), reply);
   }
 }
 

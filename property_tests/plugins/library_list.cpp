@@ -1,20 +1,22 @@
 #include "property_tests/plugins/library_list.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <exception>
 #include <sstream>
 
 #include "property_tests/plugins/child_process.h"
 #include "property_tests/plugins/file_walls.h"
 #include "property_tests/plugins/system_calls.h"
+#include "reference/core/machine/machine_failure.h"
 
 namespace ringlab::plugins {
 namespace {
@@ -32,7 +34,7 @@ std::string dynamic_linker() {
 
 /// Lists the libraries in a process that can read and print, but nothing else: the linker maps
 /// a file that nobody has checked.
-[[noreturn]] void list(const std::string& linker, const std::string& path, int output) {
+[[noreturn]] void list(const std::string& linker, const std::string& path, int output) try {
   dup2(output, STDOUT_FILENO);
   alarm(kMostSeconds);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -40,16 +42,20 @@ std::string dynamic_linker() {
   refuse_system_calls({.signals = true, .network = true, .metadata = true});
   execl(linker.c_str(), linker.c_str(), "--list", path.c_str(), nullptr);
   _exit(1);
+} catch (const std::exception&) {
+  _exit(1);
 }
 
 std::string printed_by_linker(const std::string& path) {
   const std::string linker = dynamic_linker();
   int ends[2] = {-1, -1};
-  if (linker.empty() || pipe(ends) != 0) return "";
+  if (linker.empty()) return "";
+  if (pipe(ends) != 0) throw_if_of_machine(errno, "a pipe");
   const File printed(ends[0]);
   File printing(ends[1]);
   const pid_t lister = fork();
   if (lister == 0) list(linker, path, printing.get());
+  if (lister < 0) throw_if_of_machine(errno, "a process");
   printing = File();  // the end of the text is seen once the lister has closed its copy
   std::string text;
   char some[4096];
@@ -63,8 +69,9 @@ std::string printed_by_linker(const std::string& path) {
 
 bool is_library(const std::string& path) {
   char magic[4] = {};
-  std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
-  return std::memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+  const File file = opened(path, O_RDONLY | O_NONBLOCK);
+  return read(file.get(), magic, sizeof(magic)) == std::ssize(magic) &&
+         std::memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }
 
 }  // namespace
@@ -75,14 +82,10 @@ std::vector<std::string> libraries_of(const std::string& path) {
   for (std::string word; words >> word;) {
     if (word.starts_with('/') && is_library(word)) found.push_back(word);
   }
-  std::error_code none;
-  const auto folder = std::filesystem::path(path).parent_path();
-  for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
-    const std::string name = file.path().filename();
-    if (name.find(".so") != std::string::npos && file.is_regular_file(none) &&
-        is_library(file.path())) {  // a link may lead to any file
-      found.push_back(file.path());
-    }
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  for (const std::string& name : names_in(folder)) {
+    const bool is_named_so = name.find(".so") != std::string::npos;
+    if (is_named_so && is_library(folder + name)) found.push_back(folder + name);  // also by a link
   }
   return found;
 }

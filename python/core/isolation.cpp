@@ -41,10 +41,9 @@ pid_t fork_python() {
 std::pair<std::string, std::map<std::string, std::string>> confine_here(
     std::int64_t private_bytes, const std::vector<std::string>& readable,
     const std::vector<std::string>& listed) {
-  const std::string missing =
-      plugins::confine({.private_bytes = private_bytes,
-                        .processes = plugins::Processes::allowed,
-                        .files = {.readable = readable, .listed = listed}});
+  const std::string missing = plugins::confine({.private_bytes = private_bytes,
+                                                .processes = plugins::Processes::allowed,
+                                                .files = {.readable = readable, .listed = listed}});
   std::map<std::string, std::string> changed;
   for (const char* name : plugins::kScratchVariables) {
     if (const char* value = std::getenv(name)) changed[name] = value;

@@ -46,6 +46,10 @@ std::optional<MachineError> machine_failure(const std::exception& thrown,
   return ran_out(where, "threads, descriptors and memory", failed->what());
 }
 
+void throw_if_of_machine(int code, const std::string& what) {
+  if (is_of_machine(code)) throw std::system_error(code, std::generic_category(), what);
+}
+
 void throw_failed_call(ErrorKind otherwise, ErrorParts parts, int code) {
   parts.actual = std::system_category().message(code);
   if (is_of_machine(code)) throw MachineError(std::move(parts));

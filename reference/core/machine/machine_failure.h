@@ -19,6 +19,9 @@ bool is_of_machine(int code);
 std::optional<MachineError> machine_failure(const std::exception& thrown,
                                             const std::string& where = "this machine");
 
+/// Throws std::system_error with `code` where it is_of_machine(); returns for all other codes.
+void throw_if_of_machine(int code, const std::string& what);
+
 /// For a call that failed with `code`: a MachineError where is_of_machine(), else an Error of
 /// `otherwise`.
 [[noreturn]] void throw_failed_call(ErrorKind otherwise, ErrorParts parts, int code);

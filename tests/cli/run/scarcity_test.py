@@ -91,6 +91,8 @@ class RefusalsTest(ScarcityTest):
     def test_in_the_process_of_a_plugin_are_no_verdict(self):
         for kind in ("memory", "threads", "descriptors"):
             self.refuse_each(kind, [*range(6), 20, 100], self.verify_plugin, "ringlab-plugin-host")
+        for kind in ("memory", "descriptors"):  # while walls are put up
+            self.refuse_each(kind, range(6, 120, 3), self.verify_plugin, "ringlab-plugin-host")
 
 
 class LimitsTest(ScarcityTest):
