@@ -171,5 +171,5 @@ RINGLAB_KERNEL_CODE void give_registers();
 #ifdef __CUDACC__
 #include "optimized/cuda/ptx.cuh"
 #else
-#include "optimized/cuda/emulator/machine.h"
+#include RINGLAB_INSTRUCTIONS  // those of an emulated GPU
 #endif

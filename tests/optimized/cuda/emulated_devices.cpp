@@ -1,9 +1,9 @@
 #include "tests/optimized/cuda/emulated_devices.h"
 
-#include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/kernels.h"
 #include "optimized/cuda/portable/portable.h"
 #include "optimized/cuda/row_kernels.cuh"
+#include "tests/emulator/machine/emulate.h"
 #include "tests/optimized/cuda/hopper/backward_hopper_kernels.h"
 #include "tests/optimized/cuda/hopper/hopper_kernels.h"
 #include "tests/optimized/cuda/portable/portable_kernels.h"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "optimized/cuda/emulator/emulate.h"
-#include "optimized/cuda/emulator/tensor_map.h"
 #include "optimized/cuda/kernel_profile.h"
+#include "tests/emulator/machine/emulate.h"
+#include "tests/emulator/machine/tensor_map.h"
 #include "tests/optimized/cuda/instruction_bodies.h"
 
 namespace ringlab::cuda {

@@ -63,13 +63,13 @@ FAMILIES = {
     "hopper": Family(
         files=["hopper/forward_hopper_tile.cuh", "hopper/forward_hopper_rows.cuh",
                "hopper/forward_hopper.cuh", "hopper/forward_hopper_shapes.h"],
-        headers=["optimized/cuda/emulator/tensor_map.h"],
+        headers=["tests/emulator/machine/tensor_map.h"],
         copies="tests/optimized/cuda/hopper/hopper_kernels-inl.h",
         entry=hopper_entry),
     "hopper_backward": Family(
         files=["hopper/query_walk.h", "hopper/backward_hopper.cuh",
                "hopper/backward_hopper_shapes.h"],
-        headers=["optimized/cuda/portable/backward_queries.cuh", "optimized/cuda/emulator/tensor_map.h"],
+        headers=["optimized/cuda/portable/backward_queries.cuh", "tests/emulator/machine/tensor_map.h"],
         copies="tests/optimized/cuda/hopper/backward_hopper_kernels-inl.h",
         entry=hopper_backward_entry)}
 
@@ -98,7 +98,7 @@ def main() -> None:
     arguments = parser.parse_args()
     family = FAMILIES[arguments.family]
     text, source = read_kernels(family, arguments.kernels)
-    for header in ["optimized/cuda/emulator/emulate.h", "tests/optimized/cuda/planted_mistakes.h",
+    for header in ["tests/emulator/machine/emulate.h", "tests/optimized/cuda/planted_mistakes.h",
                    *family.headers]:
         text += f'#include "{header}"\n'
     mistakes = load_mistakes(arguments.mistakes, optional=FIELDS, required={"id", "breaks"})

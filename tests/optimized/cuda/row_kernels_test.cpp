@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "optimized/cuda/emulator/emulate.h"
+#include "tests/emulator/machine/emulate.h"
 
 namespace ringlab::cuda {
 namespace {

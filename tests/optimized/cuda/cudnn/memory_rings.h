@@ -2,12 +2,12 @@
 // and row kernels are emulated.
 #pragma once
 
-#include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/row_kernels.cuh"
 #include "optimized/ring/engine.h"
 #include "optimized/ring/padded_channels.h"
 #include "optimized/ring/vendor/cudnn_in_rings.h"
 #include "optimized/ring/whole_tensors.h"
+#include "tests/emulator/machine/emulate.h"
 
 namespace ringlab::cudnn {
 

@@ -1,9 +1,9 @@
 #include "tests/optimized/cuda/hopper/backward_hopper_kernels.h"
 
-#include "optimized/cuda/emulator/emulate.h"
-#include "optimized/cuda/emulator/tensor_map.h"
 #include "optimized/cuda/hopper/backward_hopper_shapes.h"
 #include "optimized/cuda/portable/backward_queries.cuh"
+#include "tests/emulator/machine/emulate.h"
+#include "tests/emulator/machine/tensor_map.h"
 
 namespace ringlab::cuda {
 #include "tests/optimized/cuda/hopper/backward_hopper_kernels-inl.h"

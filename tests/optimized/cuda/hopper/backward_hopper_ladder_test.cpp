@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "optimized/cuda/emulator/emulate.h"
-#include "optimized/cuda/emulator/tensor_map.h"
 #include "optimized/cuda/hopper/backward_hopper_ladder_tiles.h"
 #include "optimized/cuda/hopper/backward_hopper_shapes.h"
 #include "optimized/cuda/portable/backward_queries.cuh"
+#include "tests/emulator/machine/emulate.h"
+#include "tests/emulator/machine/tensor_map.h"
 #include "tests/optimized/cuda/cuda_kernels.h"
 
 namespace ringlab::cuda {

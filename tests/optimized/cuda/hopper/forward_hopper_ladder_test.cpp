@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "optimized/cuda/emulator/emulate.h"
-#include "optimized/cuda/emulator/tensor_map.h"
 #include "optimized/cuda/hopper/forward_hopper_ladder_tiles.h"
 #include "optimized/cuda/hopper/forward_hopper_shapes.h"
+#include "tests/emulator/machine/emulate.h"
+#include "tests/emulator/machine/tensor_map.h"
 #include "tests/optimized/cuda/cuda_kernels.h"
 
 namespace ringlab::cuda {

@@ -1,8 +1,8 @@
 #include "tests/optimized/cuda/hopper/hopper_kernels.h"
 
-#include "optimized/cuda/emulator/emulate.h"
-#include "optimized/cuda/emulator/tensor_map.h"
 #include "optimized/cuda/hopper/forward_hopper_shapes.h"
+#include "tests/emulator/machine/emulate.h"
+#include "tests/emulator/machine/tensor_map.h"
 
 namespace ringlab::cuda {
 #include "tests/optimized/cuda/hopper/hopper_kernels-inl.h"

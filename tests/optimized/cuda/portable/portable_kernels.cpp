@@ -1,9 +1,9 @@
 #include "tests/optimized/cuda/portable/portable_kernels.h"
 
-#include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/portable/backward_portable.cuh"
 #include "optimized/cuda/portable/backward_queries.cuh"
 #include "optimized/cuda/portable/forward_portable.cuh"
+#include "tests/emulator/machine/emulate.h"
 
 namespace ringlab::cuda {
 #include "tests/optimized/cuda/portable/portable_kernels-inl.h"
