@@ -141,6 +141,9 @@ LawResult CaseRunner::run(const Case& c) {
   if (result.outcome == Outcome::broken) remember(c, result);
   // Simpler cases of a failure are not counted: they are no random cases.
   if (verdict_.failure) return result;
+  if (result.outcome != Outcome::held)
+    result.bounds.telling = 0;  // of a part that said enough alone
+  verdict_.bounds.add(result.bounds);
   if (result.outcome == Outcome::held) {
     verdict_.tried.add(asked);
     count_held(c, result);
@@ -202,7 +205,8 @@ void CaseRunner::conclude(const IsOver& is_over) {
   }
   const bool says_something = verdict_.failure || !verdict_.late.empty() || verdict_.cases > 0;
   if (says_something || verdict_.discarded > 0) verdict_.case_digest = tried_.finish();
-  if (says_something) return;
+  if (verdict_.is_unbounded()) verdict_.skipped = kUnbounded;
+  if (says_something || !verdict_.skipped.empty()) return;
   const bool had_time = verdict_.discarded > 0 && !(is_over && is_over());
   verdict_.skipped = had_time ? "every case was discarded: " + last_discard_ : kNoTime;
 }

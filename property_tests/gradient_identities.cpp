@@ -23,7 +23,12 @@ double compared(double off, double likely) {
   return std::isfinite(off) && !std::isnan(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }
 
-void keep_worst(Identity& identity, double ratio, const std::string& where) {
+/// Keeps a sum that is `off`, of terms of this norm, if it is the worst.
+void keep_worst(Identity& identity, double off, double likely, double norm,
+                const std::string& where) {
+  identity.measured += norm > 0;
+  identity.telling += norm > Identity::kMost * likely;
+  const double ratio = compared(off, likely);
   if (ratio <= identity.worst) return;
   identity.worst = ratio;
   identity.where = where;
@@ -206,7 +211,7 @@ Identity GradientIdentities::sum_of_dv() const {
     for (std::size_t c = 0; c < sums.dv.size(); ++c) {
       const double likely = row_error(sums) * std::sqrt(sums.dout_squares[c]) +
                             rounding() * std::sqrt(sums.dv_squares[c]) + lost;
-      keep_worst(identity, compared(sums.dv[c] - sums.dout[c], likely),
+      keep_worst(identity, sums.dv[c] - sums.dout[c], likely, std::sqrt(sums.dout_squares[c]),
                  fmt::format("{}, channel {}", place(n), c));
     }
   }
@@ -217,10 +222,10 @@ Identity GradientIdentities::scores_are_bilinear() const {
   Identity identity{"P42", "<q, dq> = <k, dk>"};
   for (std::size_t n = 0; n < sums_.size(); ++n) {
     const Sums& sums = sums_[n];
+    const double norm = std::sqrt(sums.q_dq_squares) + std::sqrt(sums.k_dk_squares);
     const double likely =
-        rounding() * (std::sqrt(sums.q_dq_squares) + std::sqrt(sums.k_dk_squares)) +
-        least() * (std::sqrt(sums.q_squares) + std::sqrt(sums.k_squares));
-    keep_worst(identity, compared(sums.q_dq - sums.k_dk, likely), place(n));
+        rounding() * norm + least() * (std::sqrt(sums.q_squares) + std::sqrt(sums.k_squares));
+    keep_worst(identity, sums.q_dq - sums.k_dk, likely, norm, place(n));
   }
   return identity;
 }
@@ -229,11 +234,11 @@ Identity GradientIdentities::output_is_linear() const {
   Identity identity{"P43", "<v, dv> = <o, dout>"};
   for (std::size_t n = 0; n < sums_.size(); ++n) {
     const Sums& sums = sums_[n];
+    const double norm = std::sqrt(sums.v_dv_squares) + std::sqrt(sums.o_dout_squares);
     const double likely =
-        row_error(sums) * std::sqrt(sums.row_squares) +
-        rounding() * (std::sqrt(sums.v_dv_squares) + std::sqrt(sums.o_dout_squares)) +
+        row_error(sums) * std::sqrt(sums.row_squares) + rounding() * norm +
         least() * (std::sqrt(sums.v_squares) + std::sqrt(sum_of(sums.dout_squares)));
-    keep_worst(identity, compared(sums.v_dv - sums.o_dout, likely), place(n));
+    keep_worst(identity, sums.v_dv - sums.o_dout, likely, norm, place(n));
   }
   return identity;
 }
@@ -246,7 +251,14 @@ std::vector<Identity> GradientIdentities::results() const {
   return found;
 }
 
-bool GradientIdentities::hold() const { return std::ranges::all_of(results(), &Identity::holds); }
+bool GradientIdentities::hold() const {
+  const std::vector<Identity> found = results();
+  const bool are_measured =
+      std::ranges::any_of(found, [](const Identity& one) { return one.measured > 0; });
+  return std::ranges::all_of(found, &Identity::holds) &&
+         !(are_measured &&
+           std::ranges::none_of(found, [](const Identity& one) { return one.telling > 0; }));
+}
 
 template void GradientIdentities::add(const GradientRows<double>&);
 template void GradientIdentities::add(const GradientRows<float>&);

@@ -46,9 +46,13 @@ struct Identity {
   std::string name;  ///< "sum of dv = sum of dout"
   double worst = 0;  ///< its error over the error that rounding makes likely
   std::string where = {};
+  int measured = 0;  ///< sums with terms
+  int telling = 0;   ///< those whose bound is below the norm of their terms
   /// The bound: several times what correct kernels have been seen to reach (docs/numerics.md).
   static constexpr double kMost = 8;
   bool holds() const { return worst <= kMost; }  // NaN does not
+  /// True when its bounds are so wide that terms of any sign would pass.
+  bool is_unbounded() const { return measured > 0 && telling == 0; }
 };
 
 /// Gathers the sums of every K/V head, rank by rank. Sums are of doubles; memory O(heads · v_dim).
@@ -67,7 +71,7 @@ class GradientIdentities {
 
   /// The identities that hold for the problem: with dropout and sinks weights do not sum to one.
   std::vector<Identity> results() const;
-  bool hold() const;
+  bool hold() const;  ///< all hold, and not all are unbounded
 
  private:
   /// The sums of one batch entry and K/V head. Squares are of the terms of the sum before them.

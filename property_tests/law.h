@@ -21,6 +21,17 @@ struct Element {
   std::int64_t batch = 0, head = 0, token = 0, channel = 0;
 };
 
+/// Numbers that were compared within bounds (reference/core/report.h).
+struct BoundCounts {
+  std::int64_t measured = 0;
+  std::int64_t telling = 0;    ///< where 0 would have been off by more than is allowed
+  std::int64_t unbounded = 0;  ///< where the bound is as wide as the answer
+  void add(const BoundCounts& more);
+  double unbounded_share() const;
+  /// True when numbers were measured, and zeros would have done as well everywhere.
+  bool are_open() const { return measured > 0 && telling == 0; }
+};
+
 /// The result of one law on one case.
 struct LawResult {
   Outcome outcome = Outcome::held;
@@ -32,6 +43,7 @@ struct LawResult {
   int rank = -1;  ///< the rank that failed, and its step of the schedule, where the subject says so
   int step = -1;
   bool refused = false;  ///< discarded because the subject refused what it claims to take
+  BoundCounts bounds = {};
 };
 
 struct Law {

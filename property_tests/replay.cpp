@@ -53,11 +53,12 @@ void compare_gradients(const Subject& subject, const AttentionInput& input,
   const BackwardTolerance allowed = backward_tolerance(input, *input.dout, exact, profile, threads);
   const AttentionGradients& got = *given;
   const auto add = [&](const char* name, const Tensor<double>& mine, const Tensor<double>& right,
-                       const Tensor<double>& bound) {
-    verdict.report.tensors.push_back(compare(name, mine.view(), right.view(), bound.view()));
+                       const Tensor<double>& bound, double size = 0) {
+    verdict.report.tensors.push_back(compare(name, mine.view(), right.view(), bound.view(), size));
   };
-  add("dq", got.dq, exact.dq, allowed.dq);
-  add("dk", got.dk, exact.dk, allowed.dk);
+  const GradientSizes sizes = gradient_sizes(input, *input.dout);
+  add("dq", got.dq, exact.dq, allowed.dq, sizes.dq);
+  add("dk", got.dk, exact.dk, allowed.dk, sizes.dk);
   add("dv", got.dv, exact.dv, allowed.dv);
 }
 

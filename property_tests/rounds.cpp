@@ -216,6 +216,7 @@ void add_round(LawVerdict& total, const LawVerdict& round) {
   total.discarded += round.discarded;
   total.refused += round.refused;
   total.tried.add(round.tried);
+  total.bounds.add(round.bounds);
   if (round.worst_ratio > total.worst_ratio) {
     total.worst_ratio = round.worst_ratio;
     total.worst_at = round.worst_at;
@@ -233,6 +234,7 @@ void add_round(LawVerdict& total, const LawVerdict& round) {
   // The digest of digests: the same rounds of the same cases give the same one.
   if (was_tried) total.case_digest = sha256(total.case_digest + round.case_digest);
   if (total.cases > 0 || total.failure) total.skipped.clear();
+  if (total.is_unbounded()) total.skipped = kUnbounded;
 }
 
 std::vector<SubjectRounds> verify_in_rounds(const std::vector<Subject>& subjects,

@@ -86,6 +86,9 @@ void merge(TensorReport part, const SampledCheck& check, std::int64_t batch, std
   if (whole.compared == 0 || worst.ratio > whole.worst.ratio) whole.worst = worst;
   whole.compared += part.compared;
   whole.failed += part.failed;
+  whole.measured += part.measured;
+  whole.telling += part.telling;
+  whole.unbounded += part.unbounded;
 }
 
 /// Picks the numbers of a group from one per query head; none stay none.

@@ -4,6 +4,16 @@
 
 namespace ringlab::verify {
 
+void BoundCounts::add(const BoundCounts& more) {
+  measured += more.measured;
+  telling += more.telling;
+  unbounded += more.unbounded;
+}
+
+double BoundCounts::unbounded_share() const {
+  return measured == 0 ? 0 : static_cast<double>(unbounded) / static_cast<double>(measured);
+}
+
 std::vector<const Law*> laws_for(const Subject& subject, const VerifyOptions& options) {
   std::vector<const Law*> laws;
   if (options.laws.empty()) {
@@ -27,6 +37,12 @@ int SubjectVerdict::laws_passed() const {
   int count = 0;
   for (const LawVerdict& law : laws) count += !law.failure && law.skipped.empty();
   return count;
+}
+
+BoundCounts SubjectVerdict::bounds() const {
+  BoundCounts sum;
+  for (const LawVerdict& law : laws) sum.add(law.bounds);
+  return sum;
 }
 
 int SubjectVerdict::laws_skipped() const {

@@ -47,6 +47,10 @@ struct LawFailure {
   std::string doubt() const;
 };
 
+/// The reason given for a law none of whose bounds told the answer from zeros.
+inline constexpr const char* kUnbounded =
+    "every bound that it compared with is so wide that zeros would pass";
+
 struct LawVerdict {
   std::string id, name, statement;
   std::string topic = {};
@@ -55,7 +59,10 @@ struct LawVerdict {
   int refused = 0;  ///< discarded ones that the subject refused, though it claims to take them
   double worst_ratio = 0;
   std::optional<Element> worst_at = {};  ///< the element of worst_ratio, where that is known
-  std::string skipped;  ///< reason, empty when it ran; also when every case was discarded
+  /// Numbers compared within bounds in cases that did not break; telling ones where the case held.
+  BoundCounts bounds = {};
+  /// The reason, empty when it ran; also when every case was discarded, or no bound told anything.
+  std::string skipped;
   std::optional<LawFailure> failure;
   /// The message of a call that took too long once and was answered each time after.
   std::string late = {};
@@ -65,6 +72,9 @@ struct LawVerdict {
   /// several rounds that of the digests one after the other. Empty when none was tried.
   std::string case_digest = {};
   Envelope tried = {};  ///< the problems that reached the subject in cases that held
+
+  /// True when it broke nowhere and compared numbers, all with bounds as wide as the answer.
+  bool is_unbounded() const { return !failure && bounds.are_open(); }
 };
 
 struct SubjectVerdict {
@@ -74,6 +84,7 @@ struct SubjectVerdict {
   bool passed() const;
   int laws_passed() const;
   int laws_skipped() const;
+  BoundCounts bounds() const;  ///< of all laws
 };
 
 /// The laws of the options, or all that concern this subject.

@@ -26,6 +26,7 @@ struct BenchLine {
   report::RunTotals moved;  ///< bytes sent, and held
   double worst = 0;         ///< largest error over its bound
   bool right = true;
+  bool open = false;  ///< not right only because zeros would lie within its bounds, too
 };
 
 /// Runs all contenders once unmeasured, then once in each of `rounds` rounds, another one first

@@ -32,7 +32,9 @@ void BenchTable::print(const Contender& contender, const Shape& shape, const Ben
          counts ? fmt::format("{:.3f}", bytes / line.seconds.median / 1e9) : "-",
          counts ? report::human_bytes(line.moved.peak_kv_bytes) : "-",
          fmt::format("{:.3f}", line.ratio.median), report::human_ratio(line.worst)},
-        line.right ? "ok" : "WRONG");
+        line.right  ? "ok"
+        : line.open ? "OPEN"
+                    : "WRONG");
 }
 
 void BenchTable::print(const std::array<std::string, 13>& cells, const std::string& verdict) {
@@ -64,7 +66,8 @@ Json line_json(const Contender& contender, const Shape& shape, const BenchLine& 
           {"peak_kv_bytes", counted(line.moved.peak_kv_bytes)},
           {"peak_bytes", counted(line.moved.peak_bytes)},
           {"worst_ratio", json_number(line.worst)},
-          {"right", line.right}};
+          {"right", line.right},
+          {"open", line.open}};
 }
 
 }  // namespace ringlab::cli

@@ -84,7 +84,7 @@ def foreign(lab: Lab, code: str):
     ours |= set(re.findall(r"\w+", " ".join(h for e in lab.exercises for h in e.hints)))
     solved = " ".join(lab.region(exercise.name)["body"] for exercise in lab.exercises)
     own = set(re.findall(r"\bauto\s*&{0,2}\s*(\w+)\s*=", code))
-    for found in re.finditer(r"\b(\w+)\s*::\s*(\w+)", code):
+    for found in re.finditer(r"\b(\w+)\s*::\s*(?=(\w+))", code):  # of a::b::c both a::b and b::c
         if found[1] in stage_names() and f"{found[1]}::{found[2]}" not in solved:
             yield found.start(), f"`{found[1]}::{found[2]}`, of another stage"
     for found in re.finditer(r"\b(\w+)\s*(<[^;(){}]*>\s*)?\(", code):

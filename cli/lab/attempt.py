@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 
+import headers
 from catalogue import Lab, LabError, PROGRAMS, STAGES
 from workspace import HIDDEN, Workspace
 
@@ -71,7 +72,10 @@ def compile_file(folder: pathlib.Path, lab: Lab, source: pathlib.Path,
     source, said = source.resolve(), compiler_says(lab, source.resolve(), library)
     if said and not is_about(source, said):
         require_compiler(lab, library)
-    return first_error(said, source, folder) if said else []
+    if said:
+        return first_error(said, source, folder)
+    return [f"`{answer}`: the answer of this lab, which is to be written here"
+            for answer in headers.answers_in(library, lab)]
 
 
 def compiler_says(lab: Lab, source: pathlib.Path, library: pathlib.Path) -> str:
@@ -80,7 +84,8 @@ def compiler_says(lab: Lab, source: pathlib.Path, library: pathlib.Path) -> str:
     glue = library.with_suffix(".cpp")
     glue.write_text(f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
                     f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
-    words = [*shlex.split(COMPILER), *FLAGS, "-I", str(STAGES.parent), str(glue), "-o", str(library)]
+    include = headers.write_headers(lab, library.with_suffix(".include"))
+    words = [*shlex.split(COMPILER), *FLAGS, "-I", str(include), str(glue), "-o", str(library)]
     if not shutil.which(words[0]):
         raise LabError(f"the compiler: expected {words[0]}, found no such program. Set CXX", 4)
     library.unlink(missing_ok=True)

@@ -45,6 +45,7 @@ class Lab:
         table = tomllib.loads((folder / "lab.toml").read_text())
         self.title, self.goal, self.seconds = table["title"], table["goal"], table["seconds"]
         self.exercises = [Exercise(**exercise) for exercise in table["exercise"]]
+        self.answers = table.get("answers", [])  # declarations that the headers for it lack
         self.questions = [Question(**question) for question in table.get("question", [])]
         self.header = (folder / f"{self.name}.h").read_text()
         self.mistakes = tomllib.loads((folder / "mistakes.toml").read_text())["mistake"]

@@ -38,6 +38,8 @@ Json law_record(const verify::LawVerdict& law) {
                {"verdict", law_word(law)},
                {"cases", law.cases},
                {"discarded", law.discarded},
+               {"compared", law.bounds.measured},
+               {"unbounded", law.bounds.unbounded},
                {"worst_ratio", finite_or_text(law.worst_ratio)}};
   if (law.worst_at) json["worst_element"] = element_text(*law.worst_at);
   if (!law.skipped.empty()) json["skipped"] = law.skipped;
@@ -48,13 +50,16 @@ Json law_record(const verify::LawVerdict& law) {
 Json input_record(const SubjectResult& subject) {
   if (!subject.input_skipped.empty())
     return {{"verdict", "skipped"}, {"why", subject.input_skipped}};
-  Json json = {{"verdict", subject.input_passed() ? "held" : "broken"},
+  Json json = {{"verdict", subject.input_wrong()    ? "broken"
+                           : subject.input_passed() ? "held"
+                                                    : "unbounded"},
                {"rows_compared", subject.on_input.rows_checked}};
   Json tensors = Json::array();
   for (const TensorReport& tensor : subject.on_input.report.tensors) {
     const WorstElement& at = tensor.worst;
     tensors.push_back({{"tensor", tensor.tensor},
                        {"compared", tensor.compared},
+                       {"unbounded", tensor.unbounded},
                        {"worst_ratio", finite_or_text(at.ratio)},
                        {"worst_element",
                         element_text({tensor.tensor, at.batch, at.head, at.token, at.channel})}});

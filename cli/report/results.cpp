@@ -11,12 +11,18 @@
 namespace ringlab::report {
 
 bool SubjectResult::input_passed() const {
-  return input_skipped.empty() && on_input.error.empty() && on_input.report.passed();
+  return input_skipped.empty() && on_input.error.empty() && on_input.report.held();
 }
 
-bool SubjectResult::wrong() const {
-  return (input_skipped.empty() && !input_passed()) || laws_broken() > 0;
+bool SubjectResult::input_wrong() const {
+  return input_skipped.empty() && (!on_input.error.empty() || !on_input.report.passed());
 }
+
+bool SubjectResult::input_is_unbounded() const {
+  return input_skipped.empty() && !input_wrong() && !input_passed();
+}
+
+bool SubjectResult::wrong() const { return input_wrong() || laws_broken() > 0; }
 
 bool SubjectResult::checked() const { return input_passed() || laws_held() > 0; }
 
@@ -51,6 +57,14 @@ int SubjectResult::laws_without_cases() const {
   return static_cast<int>(std::count_if(laws.laws.begin(), laws.laws.end(), [](const auto& law) {
     return law.skipped.empty() && !law.failure && law.cases == 0;
   }));
+}
+
+verify::BoundCounts SubjectResult::bounds() const {
+  verify::BoundCounts sum = laws.bounds();
+  for (const TensorReport& tensor : on_input.report.tensors) {
+    sum.add({tensor.measured, tensor.telling, tensor.unbounded});
+  }
+  return sum;
 }
 
 std::string SubjectResult::input_text() const {

@@ -26,9 +26,12 @@ struct SubjectResult {
   /// Reasons why the subject does not pass without being wrong: checks wanted and not made.
   std::vector<std::string> gaps = {};
 
-  bool input_passed() const;  ///< false when skipped, thrown or outside a bound
-  bool wrong() const;         ///< failed on the input, or broke a law
-  bool checked() const;       ///< was compared on the input, or a law held
+  bool input_passed() const;  ///< false when skipped, thrown, outside a bound, or unbounded
+  bool input_wrong() const;   ///< thrown, or outside a bound
+  bool input_is_unbounded()
+      const;             ///< inside bounds of which some are so wide that zeros would pass
+  bool wrong() const;    ///< failed on the input, or broke a law
+  bool checked() const;  ///< was compared on the input, or a law held
   bool passed() const { return checked() && !wrong() && gaps.empty(); }
   std::string verdict() const;  ///< "pass", "wrong" or "not checked"
   /// Largest error / bound of the laws that held, +inf when one was broken.
@@ -37,6 +40,8 @@ struct SubjectResult {
   int laws_held() const;
   int laws_broken() const;
   int laws_without_cases() const;  ///< ran, but every case was discarded: says nothing
+  /// Numbers whose bounds are as wide as the answer, and numbers compared with bounds, in all.
+  verify::BoundCounts bounds() const;
   /// The two ratios for tables: a number, or "skipped", "failed", "2 broken".
   std::string input_text() const;
   std::string laws_text() const;

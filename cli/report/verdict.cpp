@@ -65,7 +65,7 @@ Fault fault_of(const verify::LawVerdict& law) {
 
 std::vector<Fault> faults_of(const SubjectResult& subject) {
   std::vector<Fault> faults;
-  if (subject.input_skipped.empty() && !subject.input_passed()) {
+  if (subject.input_wrong()) {
     const verify::InputVerdict& input = subject.on_input;
     faults.push_back({.law = "input",
                       .topic = "values",
@@ -117,12 +117,18 @@ std::string pass_sentence(const SubjectResult& subject, std::int64_t total_laws)
     text += "; the bits of its gradients differ from run to run";
   }
   if (!can.has(verify::Ability::lse)) text += "; it gives no lse";
+  const verify::BoundCounts bounds = subject.bounds();
+  if (bounds.unbounded > 0) text += fmt::format("; {} is unbounded", share_text(bounds));
   const std::size_t warnings = subject.insight.warnings.size();
   if (warnings > 0) text += fmt::format("; {} warning{}", warnings, warnings == 1 ? "" : "s");
   return text;
 }
 
 }  // namespace
+
+std::string share_text(const verify::BoundCounts& bounds) {
+  return human_percent(bounds.unbounded_share()) + " of what was compared";
+}
 
 Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws) {
   Verdict verdict{.word = Word::inconclusive, .sentence = "", .faults = faults_of(subject)};

@@ -58,6 +58,9 @@ struct Verdict {
 /// `total_laws`: the number of laws for the subject, asked for or not.
 Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws);
 
+/// "0.4 % of what was compared": the share of numbers whose bounds are as wide as the answer.
+std::string share_text(const verify::BoundCounts& bounds);
+
 /// The command that runs the case of this subject's token again.
 std::string replay_line(const verify::Subject& subject, const std::string& token);
 

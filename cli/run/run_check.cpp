@@ -25,10 +25,10 @@ struct Rows {
 
 TensorReport compare_rows(const std::string& name, const Tensor<double>& got,
                           const Tensor<double>& exact, const Tensor<double>& allowed,
-                          const Positions& rows) {
+                          const Positions& rows, double size = 0) {
   const Tensor<double> exact_rows = shard_of<double>(exact.view(), rows);
   const Tensor<double> allowed_rows = shard_of<double>(allowed.view(), rows);
-  return compare(name, got.view(), exact_rows.view(), allowed_rows.view());
+  return compare(name, got.view(), exact_rows.view(), allowed_rows.view(), size);
 }
 
 /// The reference of o and lse, and the allowed errors.
@@ -96,8 +96,10 @@ void check_gradients(const AttentionInput& input, const NumericsProfile& profile
                      const AttentionGradients& got, int threads, Report& report) {
   const ExactBackward exact = exact_backward(input, *input.dout, threads);
   const BackwardTolerance allowed = backward_tolerance(input, *input.dout, exact, profile, threads);
-  report.tensors.push_back(compare_rows("dq", got.dq, exact.dq, allowed.dq, rows.queries));
-  report.tensors.push_back(compare_rows("dk", got.dk, exact.dk, allowed.dk, rows.keys));
+  const GradientSizes sizes = gradient_sizes(input, *input.dout);
+  report.tensors.push_back(
+      compare_rows("dq", got.dq, exact.dq, allowed.dq, rows.queries, sizes.dq));
+  report.tensors.push_back(compare_rows("dk", got.dk, exact.dk, allowed.dk, rows.keys, sizes.dk));
   report.tensors.push_back(compare_rows("dv", got.dv, exact.dv, allowed.dv, rows.keys));
 }
 

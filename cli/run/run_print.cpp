@@ -88,7 +88,7 @@ std::string not_checked(std::int64_t unbounded) {
 void print_check(const Report& report, Output& output) {
   for (const TensorReport& tensor : report.tensors) {
     const WorstElement& worst = tensor.worst;
-    const char* right = tensor.unbounded > 0 ? "open " : "ok   ";
+    const char* right = tensor.is_open() ? "OPEN " : tensor.unbounded > 0 ? "open " : "ok   ";
     output.print(
         "check  {:<4} {}  worst error/bound {} at [{}, {}, {}, {}]: got {:.9g}, exact {:.9g}, "
         "allowed ±{:.3g}; {} of {} wrong{}\n",
@@ -96,6 +96,9 @@ void print_check(const Report& report, Output& output) {
         worst.batch, worst.head, worst.token, worst.channel, worst.got, worst.exact, worst.allowed,
         report::human_count(tensor.failed), report::human_count(tensor.compared),
         not_checked(tensor.unbounded));
+  }
+  if (report.passed() && !report.held()) {
+    output.print("check  NOTHING SHOWN: bounds are so wide that zeros would pass\n");
   }
 }
 
@@ -119,9 +122,11 @@ void print_identities(const verify::GradientIdentities& sums, Json& document, Ou
                                       {"name", identity.name},
                                       {"off_over_likely", json_number(identity.worst)},
                                       {"where", identity.where},
-                                      {"holds", identity.holds()}});
+                                      {"holds", identity.holds()},
+                                      {"unbounded", identity.is_unbounded()}});
+    const char* right = identity.is_unbounded() ? "OPEN " : "ok   ";
     output.print("check  {}  {}  {}: off by {} of what rounding makes likely (wrong above {}){}\n",
-                 identity.law, identity.holds() ? "ok   " : "WRONG", identity.name,
+                 identity.law, identity.holds() ? right : "WRONG", identity.name,
                  report::human_ratio(identity.worst), verify::Identity::kMost,
                  identity.where.empty() ? "" : ", most in " + identity.where);
   }

@@ -10,7 +10,7 @@ Json report_json(const Report& report) {
   for (const TensorReport& tensor : report.tensors) {
     const WorstElement& worst = tensor.worst;
     tensors.push_back({{"tensor", tensor.tensor},
-                       {"passed", tensor.passed()},
+                       {"passed", tensor.passed() && !tensor.is_open()},
                        {"compared", tensor.compared},
                        {"failed", tensor.failed},
                        {"unbounded", tensor.unbounded},
@@ -21,7 +21,7 @@ Json report_json(const Report& report) {
                          {"allowed", json_number(worst.allowed)},
                          {"ratio", json_number(worst.ratio)}}}});
   }
-  return {{"passed", report.passed()},
+  return {{"passed", report.held()},
           {"worst_ratio", json_number(report.worst_ratio())},
           {"tensors", tensors}};
 }
@@ -51,6 +51,8 @@ Json law_json(const verify::LawVerdict& law) {
                {"cases", law.cases},
                {"discarded", law.discarded},
                {"refused", law.refused},
+               {"compared", law.bounds.measured},
+               {"unbounded", law.bounds.unbounded},
                {"worst_ratio", json_number(law.worst_ratio)},
                {"classes", law.classes}};
   if (skipped) json["skipped"] = law.skipped;

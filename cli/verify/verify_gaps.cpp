@@ -56,6 +56,18 @@ void add_late_answers(const SubjectResult& subject, std::vector<std::string>& ga
   }
 }
 
+/// Adds the input, and with --laws or --strict the laws, where bounds are too wide to say anything.
+void add_unbounded(const VerifyPlan& plan, const SubjectResult& subject,
+                   std::vector<std::string>& gaps) {
+  if (subject.input_is_unbounded()) {
+    gaps.emplace_back("the input: some bounds are so wide that zeros would pass");
+  }
+  if (!plan.is_strict && plan.laws.laws.empty()) return;
+  for (const verify::LawVerdict& law : subject.laws.laws) {
+    if (law.is_unbounded()) gaps.push_back(fmt::format("{}: {}", law.id, law.skipped));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> take_required(Arguments& arguments) {
@@ -85,6 +97,7 @@ std::vector<std::string> gaps_of(const VerifyPlan& plan, const SubjectResult& su
     gaps.emplace_back("--backward: it gives no gradients");
   }
   add_late_answers(subject, gaps);
+  add_unbounded(plan, subject, gaps);
   const verify::Coverage& coverage = subject.coverage;
   if (coverage.refuses_most()) {
     gaps.push_back(fmt::format("it refused {} of {} cases that it claims to take", coverage.refused,

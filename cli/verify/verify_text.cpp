@@ -98,6 +98,18 @@ std::string coverage_lines(const report::VerifyRun& run) {
   return text + "\n";
 }
 
+// The subject with the largest share of numbers whose bounds are as wide as the answer.
+std::string unbounded_line(const report::VerifyRun& run) {
+  const auto share = [](const SubjectResult& subject) {
+    return subject.bounds().unbounded_share();
+  };
+  const auto most = std::ranges::max_element(run.subjects, {}, share);
+  if (most == run.subjects.end() || share(*most) == 0) return "";
+  return fmt::format("bounds as wide as the answer: {}{} ({})\n",
+                     run.subjects.size() > 1 ? "at most " : "", report::share_text(most->bounds()),
+                     most->subject.name);
+}
+
 // The least and the greatest sizes that reached each subject in the cases that held.
 std::string tried_table(const report::VerifyRun& run) {
   constexpr std::array kSizes = {"batch",     "q_heads",  "kv_heads", "group", "q_tokens",
@@ -173,7 +185,7 @@ std::string replay_words(const SubjectResult& subject, const verify::LawFailure&
 
 std::string failure_text(const SubjectResult& subject, DeviceKind device) {
   std::string text;
-  if (subject.input_skipped.empty() && !subject.input_passed()) {
+  if (subject.input_wrong()) {
     const verify::InputVerdict& verdict = subject.on_input;
     text += fmt::format("\n{} is WRONG on the input\n  {}\n", subject.subject.name,
                         verdict.error.empty() ? verdict.report.summary() : verdict.error);
@@ -262,6 +274,8 @@ Json subject_json(const SubjectResult& subject, DeviceKind device) {
           {"laws_held", subject.laws_held()},
           {"laws_skipped", subject.laws.laws_skipped()},
           {"laws_without_cases", subject.laws_without_cases()},
+          {"compared", subject.bounds().measured},
+          {"unbounded", subject.bounds().unbounded},
           {"laws_seconds", subject.laws.seconds},
           {"rounds", subject.rounds},
           {"gaps", subject.gaps},
@@ -273,7 +287,7 @@ Json subject_json(const SubjectResult& subject, DeviceKind device) {
 
 void print_whole(const report::VerifyRun& run, Output& output) {
   output.write("\n" + summary_table(run) + tried_table(run) + "\n" + tried_kinds(run) +
-               skip_lines(run) + coverage_lines(run) + gap_lines(run));
+               skip_lines(run) + unbounded_line(run) + coverage_lines(run) + gap_lines(run));
   for (const SubjectResult& subject : run.subjects) {
     output.write(failure_text(subject, run.options.device));
     output.write(insight_text(subject.subject.name, subject.insight));

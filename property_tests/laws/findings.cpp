@@ -12,16 +12,35 @@ namespace {
 
 constexpr const char* kOtherRun = "other run";
 
+// A broken part breaks the whole, a discarded one discards it, and of two that
+// held the tighter one is told.
+LawResult decisive(LawResult first, LawResult second) {
+  if (first.outcome == Outcome::broken) return first;
+  if (second.outcome == Outcome::broken) return second;
+  if (first.outcome == Outcome::discarded) return first;
+  if (second.outcome == Outcome::discarded) return second;
+  return second.ratio > first.ratio ? second : first;
+}
+
 }  // namespace
 
 LawResult held(double ratio) { return {Outcome::held, ratio, ""}; }
 LawResult broken(std::string message) { return {Outcome::broken, 0, std::move(message)}; }
 LawResult discarded(std::string reason) { return {Outcome::discarded, 0, std::move(reason)}; }
 
+LawResult unbounded(std::string reason) {
+  LawResult result = discarded(std::move(reason));
+  result.bounds = {.measured = 1, .telling = 0, .unbounded = 1};
+  return result;
+}
+
 LawResult compared(const Report& report) {
-  LawResult result = report.passed() ? held(report.worst_ratio()) : broken(report.summary());
+  LawResult result = !report.passed() ? broken(report.summary())
+                     : report.held()  ? held(report.worst_ratio())
+                                      : discarded("its bounds are so wide that zeros would pass");
   const TensorReport* worst = nullptr;
   for (const TensorReport& tensor : report.tensors) {
+    result.bounds.add({tensor.measured, tensor.telling, tensor.unbounded});
     // Tensors that decide count: the ones that failed where one failed, else all.
     const bool counts = tensor.compared > 0 && tensor.passed() == report.passed();
     if (counts && (!worst || tensor.worst.ratio > worst->worst.ratio)) worst = &tensor;
@@ -32,14 +51,12 @@ LawResult compared(const Report& report) {
   return result;
 }
 
-// A broken part breaks the whole, a discarded one discards it, and of two that
-// held the tighter one is told.
 LawResult both(LawResult first, LawResult second) {
-  if (first.outcome == Outcome::broken) return first;
-  if (second.outcome == Outcome::broken) return second;
-  if (first.outcome == Outcome::discarded) return first;
-  if (second.outcome == Outcome::discarded) return second;
-  return second.ratio > first.ratio ? second : first;
+  BoundCounts bounds = first.bounds;
+  bounds.add(second.bounds);
+  LawResult result = decisive(std::move(first), std::move(second));
+  result.bounds = bounds;
+  return result;
 }
 
 LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
@@ -85,10 +102,6 @@ Measured measure(const Subject& subject, const Trial& trial) {
 
 LawResult equals_exact(const Measured& run) {
   const Report report = compare_forward(run.got, run.truth.exact, run.truth.allowed);
-  // A case that zeros would pass is no evidence that a subject is right.
-  if (report.passed() && zeros_would_pass(run.truth)) {
-    return discarded("an output of zeros would pass");
-  }
   return compared(report);
 }
 
@@ -96,7 +109,7 @@ LawResult same_out(const Measured& base, const Measured& other) {
   LawResult agreement = agrees("o", other.got.out, base.got.out,
                                added(base.truth.allowed.out, other.truth.allowed.out));
   if (agreement.outcome == Outcome::held && zeros_would_pass(base.truth)) {
-    return discarded("an output of zeros would pass");
+    return unbounded("an output of zeros would pass");
   }
   return agreement;
 }

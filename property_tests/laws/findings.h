@@ -14,10 +14,14 @@ namespace ringlab::verify {
 LawResult held(double ratio = 0);
 LawResult broken(std::string message);
 LawResult discarded(std::string reason);
-/// The result of a report: held with its worst ratio, or broken with its summary and worst element.
+/// Discarded because the bounds of the case are as wide as what they bound: zeros would pass.
+LawResult unbounded(std::string reason);
+/// The result of a report: held with its worst ratio, broken with its summary and worst element, or
+/// unbounded() where it passed and did not hold.
 LawResult compared(const Report& report);
 
-/// The first result that is broken; else the first discarded; else held with the larger ratio.
+/// The first result that is broken; else the first discarded; else held with the larger ratio. The
+/// numbers compared are those of both.
 LawResult both(LawResult first, LawResult second);
 
 /// Held where |got - expected| <= allowed for every element; a NaN on any side is broken. An

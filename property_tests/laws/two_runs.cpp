@@ -51,12 +51,17 @@ LawResult same_at(const std::string& name, const Tensor<double>& got, const Tens
     const double now = got(b, h, t, c), before = want(b, h, t, c);
     const double most = allowed ? (*allowed)(b, h, t, c) : 0;
     const double moved = now == before ? 0 : std::abs(now - before);  // of equal infinities, too
+    if (allowed && std::isfinite(before) && std::abs(before) + most > 0) {
+      result.bounds.add({1, std::abs(before) > most, std::isinf(most)});
+    }
     if (std::isfinite(moved) && moved <= most) return;
+    const BoundCounts bounds = result.bounds;
     result =
         broken(fmt::format("{}[batch {}, head {}, token {}, channel {}] became {:.17g}, was "
                            "{:.17g}, and must be {}",
                            name, b, h, t, c, now, before,
                            allowed ? fmt::format("within {:.6g}", most) : "the same bits"));
+    result.bounds = bounds;
     result.worst = Element{name, b, h, t, c};
   });
   return result;
@@ -130,8 +135,8 @@ std::vector<double> poisons(const Subject& subject) {
 LawResult all_held(const std::vector<LawResult>& results) {
   LawResult worst = held();
   for (const LawResult& result : results) {
-    if (result.outcome != Outcome::held) return result;
-    if (result.ratio > worst.ratio) worst = result;
+    worst = both(std::move(worst), result);
+    if (worst.outcome != Outcome::held) return worst;
   }
   return worst;
 }

@@ -55,6 +55,9 @@ nb::dict described(const verify::LawVerdict& verdict) {
   description["cases"] = verdict.cases;
   description["discarded"] = verdict.discarded;
   description["refused"] = verdict.refused;
+  description["compared"] = verdict.bounds.measured;
+  description["is_unbounded"] = verdict.is_unbounded();
+  description["unbounded"] = verdict.bounds.unbounded;
   description["worst_ratio"] = verdict.worst_ratio;
   description["skipped"] = verdict.skipped;
   description["classes"] = classes;

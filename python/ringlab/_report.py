@@ -52,6 +52,9 @@ class LawVerdict:
     classes: dict[str, int] = dataclasses.field(default_factory=dict, repr=False)
     failure: Failure | None = None
     refused: int = 0  #: of those discarded: the function would not, though its limits say it can
+    compared: int = 0  #: numbers, with tolerances
+    unbounded: int = 0  #: of these: with a bound as wide as the answer
+    is_unbounded: bool = False  #: no bound told the answer from zeros: it has not held
 
     @property
     def verdict(self) -> str:
@@ -63,6 +66,7 @@ class LawVerdict:
         fields: dict[str, Any] = {
             "id": self.id, "name": self.name, "statement": self.statement, "verdict": self.verdict,
             "cases": self.cases, "discarded": self.discarded, "refused": self.refused,
+            "compared": self.compared, "unbounded": self.unbounded,
             "worst_ratio": json_number(self.worst_ratio), "classes": self.classes}
         if self.skipped:
             fields["skipped"] = self.skipped
@@ -170,8 +174,10 @@ class Report:
             return f"{self.subject}: WRONG; its first call failed, and nothing else was tried"
         counts = self.to_dict()
         word = "pass" if self.passed else "WRONG" if self.broken else "not checked"
+        wide, compared = (sum(getattr(law, name) for law in self.laws) for name in ("unbounded", "compared"))
+        share = f", {100 * wide / compared:.2g} % of what was compared unbounded" if wide else ""
         return (f"{self.subject}: {word}; {counts['laws_held']} laws held, {counts['laws_broken']} "
-                f"broken, {counts['laws_skipped']} skipped, in {self.seconds:.1f} s")
+                f"broken, {counts['laws_skipped']} skipped{share}, in {self.seconds:.1f} s")
 
     def __str__(self) -> str:
         if self.first_call:

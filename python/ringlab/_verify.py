@@ -165,7 +165,7 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     return Report(settings.name, verdicts, time.monotonic() - began, echo, replay_case,
                   diagnosis=found["diagnosis"], findings=tuple(found["findings"]),
                   passes_if=found["passes_if"], tried=tried,
-                  gaps=tuple(_gaps(verdicts, tried, strict, required)))
+                  gaps=tuple(_gaps(verdicts, tried, strict, required, chosen)))
 
 
 def replay(fn: Callable[..., Any], token: str, *, dtypes: Iterable[str] = DTYPES,
@@ -217,7 +217,7 @@ def _required(words: Iterable[str]) -> list[str]:
 
 
 def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
-          required: list[str]) -> list[str]:
+          required: list[str], chosen: list[str] | None) -> list[str]:
     """Why a function does not pass although it broke no law."""
     gaps = []
     held = sum(law.cases for law in verdicts)
@@ -225,7 +225,9 @@ def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
         gaps.append(f"it refused {tried['refused']} of {tried['refused'] + held} cases that its masks and "
                     "limits leave in: say there what it cannot do")
     holding = {law.id for law in verdicts if law.verdict == "held"}
-    holding.update(name for law in verdicts for name in law.classes)
+    holding.update(name for law in verdicts for name in law.classes if law.id in holding)
+    if strict or chosen is not None:
+        gaps += [f"{law.id}: {law.skipped}" for law in verdicts if law.is_unbounded]
     gaps += [f"required, but no case held: {word}" for word in required if word not in holding]
     if strict and tried["claimed_not_tried"]:
         gaps.append("claimed, but not tried: " + ", ".join(tried["claimed_not_tried"]))

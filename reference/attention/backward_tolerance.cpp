@@ -196,4 +196,22 @@ BackwardTolerance backward_tolerance(const AttentionInput& input,
   return result;
 }
 
+GradientSizes gradient_sizes(const AttentionInput& input, const TensorView<const double>& dout) {
+  const auto mean_square = [](const TensorView<const double>& x) {
+    double sum = 0;
+    for_each_index(x.extents,
+                   [&](auto b, auto h, auto t, auto c) { sum += x(b, h, t, c) * x(b, h, t, c); });
+    const Extents& e = x.extents;
+    return sum / static_cast<double>(
+                     std::max<std::int64_t>(1, e.batch * e.heads * e.tokens * e.channels));
+  };
+  const Shape& shape = input.problem.shape;
+  const double slopes = static_cast<double>(shape.v_dim) * mean_square(dout) *
+                        mean_square(input.v) /
+                        static_cast<double>(std::max<std::int64_t>(1, shape.kv_tokens));
+  const double scale = std::abs(input.problem.scale);
+  return {.dq = scale * std::sqrt(slopes * mean_square(input.k)),
+          .dk = scale * std::sqrt(slopes * mean_square(input.q))};
+}
+
 }  // namespace ringlab

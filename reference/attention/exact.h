@@ -82,4 +82,12 @@ BackwardTolerance backward_tolerance(const AttentionInput& input,
                                      const ExactBackward& exact, const NumericsProfile& profile,
                                      int threads = 1);
 
+/// Sizes that dq and dk have where the sums of a row do not cancel: root mean squares of
+/// scale · (dout · v) · k and · q over sqrt(kv_tokens). Gradients of peaked rows are far smaller, so
+/// compare() takes these as the least error of a wrong one.
+struct GradientSizes {
+  double dq = 0, dk = 0;
+};
+GradientSizes gradient_sizes(const AttentionInput& input, const TensorView<const double>& dout);
+
 }  // namespace ringlab

@@ -35,8 +35,10 @@ LayoutKind parse_layout(std::string_view name);  ///< anything else is a usage e
 class Layout {
  public:
   Layout() = default;  ///< no ranks
+  // [answer: Layout(LayoutKind]
   /// Usage error when ranks < 1, input error when tokens < 0.
   Layout(LayoutKind kind, std::int64_t tokens, int ranks);
+  // end [answer: Layout(LayoutKind]
   /// A contiguous layout with these chunk lengths, one per rank, zeros allowed. Input error for
   /// negative lengths, usage error for none at all.
   static Layout with_lengths(const std::vector<std::int64_t>& lengths);

@@ -19,7 +19,7 @@ struct WorstElement {
 };
 
 /// One tensor's comparison. Passes when no element fails `!(error <= allowed)`, so NaN never
-/// passes.
+/// passes. Holds when it passes and a tensor of zeros would not have passed as well (decision 44).
 struct TensorReport {
   std::string tensor;  ///< "o", "lse", "dq", "dk", "dv"
   std::int64_t compared = 0;
@@ -27,14 +27,22 @@ struct TensorReport {
   WorstElement worst;
   /// The name of `exact` in a sentence: "other run" where it is not the exact answer.
   std::string against = "exact";
-  std::int64_t unbounded = 0;  ///< passed because anything finite does: `allowed` is +inf
+  std::int64_t measured = 0;  ///< finite elements, but for zeros that are allowed no error
+  std::int64_t telling = 0;   ///< measured ones where 0 is off by more than is allowed
+  /// Measured ones that are allowed any finite error, or as much as the largest |exact| is; all of
+  /// them where none is telling and 0 is not the answer.
+  std::int64_t unbounded = 0;
   bool passed() const { return failed == 0; }
+  /// True when the bounds are too wide to tell the answer from zeros.
+  bool is_open() const { return unbounded > 0 && telling == 0; }
 };
 
 struct Report {
   std::vector<TensorReport> tensors;
-  bool passed() const;         ///< every tensor passed, and there is one: absent is not passed
-  double worst_ratio() const;  ///< largest ratio over the tensors, 0 when nothing was compared
+  bool passed() const;             ///< every tensor passed, and there is one: absent is not passed
+  bool held() const;               ///< it passed, and no tensor is open
+  std::int64_t unbounded() const;  ///< elements, over the tensors
+  double worst_ratio() const;      ///< largest ratio over the tensors, 0 when nothing was compared
   /// One line on the worst element of the worst tensor: address, got, exact, allowed, ratio.
   std::string summary() const;
 };
@@ -42,9 +50,11 @@ struct Report {
 /// Compares element by element. -inf equals -inf and +inf equals +inf; any other pair with an
 /// infinity fails, whatever is allowed. An `allowed` of +inf passes every finite value; of NaN or
 /// below zero, none. NaN in `got` or in `exact` fails. Input error unless the three extents agree.
-/// `worst` is the first element with the largest ratio; every failing ratio is above 1.
+/// `worst` is the first element with the largest ratio; every failing ratio is above 1. An element
+/// is telling where max(|exact|, size) is above `allowed`: `size` is that of a wrong answer where
+/// the exact one may vanish.
 TensorReport compare(std::string tensor, const TensorView<const double>& got,
-                     const TensorView<const double>& exact,
-                     const TensorView<const double>& allowed);
+                     const TensorView<const double>& exact, const TensorView<const double>& allowed,
+                     double size = 0);
 
 }  // namespace ringlab

@@ -153,9 +153,11 @@ struct RunResult {
 /// The schedule that the options ask for.
 ScheduleSpec schedule_spec(const RunOptions& options);
 
+// [answer: make_layout]
 /// The partition of queries (or keys) that `options` asks for. Input error when an override does
 /// not hold `tokens` over options.ranks ranks.
 Layout make_layout(const RunOptions& options, std::int64_t tokens,
                    const std::optional<Layout>& override_layout);
+// end [answer: make_layout]
 
 }  // namespace ringlab

@@ -32,6 +32,7 @@ RINGLAB_HD Real rescale_factor(Real from, Real to) {
   return std::exp(from - to);
 }
 
+// [answer: merge_state]
 /// state += other, with their accumulator rows of `channels` values. Total: empty states on either
 /// or both sides, any gap between the maxima. One rounding per product and sum; exact when both
 /// factors are powers of two and the sums are representable. Commutative bit for bit (where
@@ -49,6 +50,7 @@ RINGLAB_HD void merge_state(SoftmaxState<Real>& state, Real* acc, const SoftmaxS
   state.row_sum = state.row_sum * mine + other.row_sum * theirs;
   for (std::int64_t c = 0; c < channels; ++c) acc[c] = acc[c] * mine + other_acc[c] * theirs;
 }
+// end [answer: merge_state]
 
 /// True where no key has been taken in. Scores that are NaN leave row_max as it was, but not row_sum.
 template <class Real>
@@ -56,6 +58,7 @@ RINGLAB_HD bool is_empty(const SoftmaxState<Real>& state) {
   return state.row_max == kEmptyRowMax<Real> && state.row_sum == 0;
 }
 
+// [answer: finish_state]
 /// acc -> out in place; returns lse (natural log). An empty row finishes as out = 0, lse = -inf.
 template <class Real>
 RINGLAB_HD Real finish_state(const SoftmaxState<Real>& state, Real* acc, std::int64_t channels) {
@@ -66,5 +69,6 @@ RINGLAB_HD Real finish_state(const SoftmaxState<Real>& state, Real* acc, std::in
   for (std::int64_t c = 0; c < channels; ++c) acc[c] /= state.row_sum;
   return state.row_max + std::log(state.row_sum);
 }
+// end [answer: finish_state]
 
 }  // namespace ringlab

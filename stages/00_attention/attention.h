@@ -189,10 +189,9 @@ inline NumericsProfile profile(const Problem& problem, const RunOptions& options
 
 /// Everybody hands in its chunk; rank 0 sends all tokens to each of the others.
 inline StatedCosts costs(const Problem& problem, const RunOptions& options, int rank) {
-  const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   const std::int64_t tokens = problem.shape.kv_tokens, others = options.ranks - 1;
-  const std::int64_t sent = rank == 0 ? others * tokens : layout.positions(rank).size();
-  const std::int64_t held = rank == 0 ? tokens + layout.largest_chunk() : tokens;
+  const std::int64_t sent = rank == 0 ? others * tokens : chunk_tokens(problem, options, rank);
+  const std::int64_t held = rank == 0 ? tokens + largest_chunk(problem, options) : tokens;
   const std::int64_t bytes = kv_bytes_per_token(problem);
   return {.sent_bytes = sent * bytes,
           .sent_messages = 2 * (rank == 0 ? others : 1),

@@ -159,11 +159,10 @@ void attention(RankProblem<Element>& r) {
 
 /// The tiles of the longest part, then one rescale per level of the tree.
 inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
-  const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   std::int64_t levels = 0;
   while ((1 << levels) < options.ranks) ++levels;
   return stage_profile(problem, options,
-                       tiles_of(layout.largest_chunk(), options.tile_keys) + levels);
+                       tiles_of(largest_chunk(problem, options), options.tile_keys) + levels);
 }
 
 inline constexpr StageFacts kFacts{

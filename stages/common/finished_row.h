@@ -20,11 +20,13 @@ RINGLAB_HD Element finished_value(const SoftmaxState<Real>& state, Real acc) {
   return static_cast<Element>(saw_nothing(state) ? Real(0) : acc / state.row_sum);
 }
 
+// [answer: finished_lse]
 /// row_max + log(row_sum), natural; -inf for a row that saw nothing. A device's logarithm is not
 /// the host's: they differ by a unit or two of its last place.
 template <class Real>
 RINGLAB_HD Real finished_lse(const SoftmaxState<Real>& state) {
   return saw_nothing(state) ? kEmptyRowMax<Real> : state.row_max + std::log(state.row_sum);
 }
+// end [answer: finished_lse]
 
 }  // namespace ringlab::stages

@@ -16,6 +16,10 @@ inline NumericsProfile stage_profile(const Problem& problem, const RunOptions& o
   return profile;
 }
 
+/// Keys in the chunk of `rank`, and of the rank that has most.
+std::int64_t chunk_tokens(const Problem& problem, const RunOptions& options, int rank);
+std::int64_t largest_chunk(const Problem& problem, const RunOptions& options);
+
 /// Tiles that `keys` keys are cut into.
 inline std::int64_t tiles_of(std::int64_t keys, std::int64_t tile_keys) {
   return (keys + tile_keys - 1) / tile_keys;
@@ -23,10 +27,9 @@ inline std::int64_t tiles_of(std::int64_t keys, std::int64_t tile_keys) {
 
 /// Tiles that the chunks of all ranks are cut into, each chunk for itself.
 inline std::int64_t tiles_of_chunks(const Problem& problem, const RunOptions& options) {
-  const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   std::int64_t tiles = 0;
   for (int owner = 0; owner < options.ranks; ++owner) {
-    tiles += tiles_of(layout.positions(owner).size(), options.tile_keys);
+    tiles += tiles_of(chunk_tokens(problem, options, owner), options.tile_keys);
   }
   return tiles;
 }

@@ -110,6 +110,21 @@ class RightFunctions(unittest.TestCase):
         with self.assertRaisesRegex(ringlab.UsageError, "modifiers.*softcap, alibi.*'alibis'"):
             ringlab.verify(with_softcap, modifiers=["alibis"])
 
+    def test_bounds_that_zeros_keep_show_nothing(self):
+        def zeros(q, k, v, *, mask, scale):
+            o, lse = functions.right(q, k, v, mask=mask, scale=scale)
+            return np.zeros_like(o), np.where(np.isinf(lse), lse, 0).astype(lse.dtype)
+
+        absurd = ringlab.Profile(u_accumulate=0.9)
+        for wishes in ({"laws": ["equals_reference", "P14"]}, {"laws": ["equals_reference", "P4"]},
+                       {"laws": ["P1"], "require": ["P14"]}, {"laws": ["P4", "P14"], "strict": True}):
+            report = verify(zeros, profile=absurd, **wishes)
+            self.assertFalse(report.passed or report.broken, str(report))
+            held = {law.id for law in report.laws if law.verdict == "held"}
+            self.assertFalse(held & {"equals_reference", "P14"})
+            self.assertIn("% of what was compared unbounded", report.headline())
+            self.assertTrue(report.gaps)
+
     def test_what_it_cannot_do_is_discarded_and_said(self):
         def causal_only(q, k, v, *, mask, scale):
             if mask.kind != "causal" or q.shape[1] != k.shape[1]:

@@ -164,6 +164,24 @@ std::string cases_are_counted() {
   return nothing.cases == 0 && !nothing.skipped.empty() ? "" : "a law without cases passed";
 }
 
+std::string unbounded_comparisons_show_nothing() {
+  for (const double roundoff : {0.9, 0.05}) {
+    Subject zeros = with_profile(naive_subject(), [&](NumericsProfile& profile) {
+      profile.u_accumulate = profile.u_work = roundoff;
+      profile.exp_error = 0.5;
+    });
+    zeros = with_results(zeros, [](RunResult& result, const AttentionInput&, const RunOptions&) {
+      for (double& x : result.output.out.values()) x = 0;
+      for (double& x : result.output.lse.values()) x = std::isinf(x) ? x : 0;
+    });
+    for (const char* id : {"equals_reference", "P14", "P58"}) {
+      const LawVerdict verdict = verify_law(zeros, find_law(id), {.cases_per_law = 40});
+      if (!verdict.failure && verdict.skipped.empty()) return fmt::format("zeros keep {}", id);
+    }
+  }
+  return "";
+}
+
 std::string refusals_are_counted() {
   const Law refusing =
       law_of([](const Subject&, const Case&) -> LawResult { throw Refused("will not"); });
@@ -287,6 +305,7 @@ std::vector<SelfCheck> self_checks() {
           {"every element of o and lse is compared", outputs_are_compared},
           {"every element of dq, dk and dv is compared", gradients_are_compared},
           {"cases are counted as what they were", cases_are_counted},
+          {"bounds that zeros keep show nothing", unbounded_comparisons_show_nothing},
           {"refusals are counted", refusals_are_counted},
           {"a failure is shrunk to the least that fails", failures_are_remembered},
           {"the bounds are not much wider than rounding", bounds_are_tight},

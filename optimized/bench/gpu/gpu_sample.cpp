@@ -55,7 +55,8 @@ std::string wrong_in_rows(const GpuSample& sample, const NumericsProfile& profil
   const Report report =
       compare_forward({rows_of(sample.out, options.rows), rows_of(sample.lse, options.rows)}, exact,
                       forward_tolerance(input, exact, profile, options));
-  return report.passed() ? "" : report.summary();
+  if (report.held()) return "";
+  return report.passed() ? "bounds are so wide that zeros would pass" : report.summary();
 }
 
 std::string wrong_in_gradients(const GpuSample& sample, const NumericsProfile& profile) {

@@ -118,17 +118,22 @@ LawResult GradientSum::vanishes(const std::string& name) const {
     return broken(fmt::format("{}: off by {:.6g}, allowed {:.6g}", name, static_cast<double>(sum_),
                               static_cast<double>(allowed)));
   }
-  if (largest_ <= allowed) return discarded("gradients of zeros would pass");
-  return held(static_cast<double>(std::abs(sum_) / allowed));
+  if (largest_ <= allowed) return unbounded("gradients of zeros would pass");
+  LawResult result = held(static_cast<double>(std::abs(sum_) / allowed));
+  result.bounds = {.measured = 1, .telling = 1};
+  return result;
 }
 
 LawResult any_held(const std::vector<LawResult>& results) {
   LawResult all = discarded("there is no gradient to look at");
+  BoundCounts bounds;
   for (const LawResult& result : results) {
+    bounds.add(result.bounds);
     if (result.outcome == Outcome::broken) return result;
     if (result.outcome == Outcome::discarded) continue;
     if (all.outcome == Outcome::discarded || result.ratio > all.ratio) all = result;
   }
+  all.bounds = bounds;
   return all;
 }
 

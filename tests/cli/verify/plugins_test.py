@@ -281,6 +281,37 @@ class PluginTest(ProgramTest):
             self.assertIn(f"--require {word}: ", result.out)
         self.fails(2, ["--require", "mask full"], "verify", path, "--require", "mask fully")
 
+    def test_bounds_that_zeros_keep_show_nothing(self):
+        zeros = self.plugin("unbounded")
+        for kernel in ("infinite", "wide"):
+            environment = os.environ | {"RINGLAB_TEST_KERNEL": kernel}
+            for words in (["--laws", "equals_reference,P14", "--strict", "--require", "equals_reference,P14"],
+                          ["--laws", "equals_reference,P14"], ["--laws", "P4", "--require", "P14"],
+                          ["--laws", "P4"]):
+                with self.subTest(kernel=kernel, words=words):
+                    result, subject = self.verdict(1, zeros, "--quick", *words, env=environment)
+                    self.assertEqual(subject["verdict"], "not checked")
+                    self.assertEqual(subject["input"]["report"]["tensors"][0]["passed"], False)
+                    self.assertGreater(subject["unbounded"], 1000)
+                    held = {law["id"] for law in subject["laws"] if law["verdict"] == "held"}
+                    self.assertFalse(held & {"equals_reference", "P14"})
+                    self.assertIn("bounds as wide as the answer: ", result.out)
+                    self.assertNotIn("WRONG", result.out)
+            certificate = self.folder / "zeros.json"
+            ringlab("verify", zeros, "--quick", "--laws", "P4", "--certificate", certificate, env=environment)
+            self.assertEqual(json.loads(certificate.read_text())["verdict"], "INCONCLUSIVE")
+            for check in (["--check"], ["--check-rows", 8]):
+                run = ringlab("run", zeros, "--random", "--tokens", 64, *check, "--json", self.folder / "run.json",
+                              env=environment)
+                self.assertEqual(run.code, 1, run.out + run.err)
+                self.assertIn("NOTHING SHOWN", run.out)
+                document = json.loads((self.folder / "run.json").read_text())
+                self.assertFalse(document["passed"])
+                o = document["check"]["tensors"][0]
+                self.assertEqual((o["unbounded"], o["failed"]), (o["compared"], 0))
+            bench = ringlab("bench", zeros, "--tokens", 64, "--ranks", 1, "--rounds", 1, env=environment)
+            self.assertEqual(bench.code, 1, bench.out + bench.err)
+
     def test_bits_and_fields_that_do_not_exist_are_refused(self):
         for mistake, words in {"unknown_mask_bit": ["can.masks", "RINGLAB_MASK_INTERVALS", "128"],
                                "unknown_dtype_bit": ["can.dtypes", "RINGLAB_BF16", "32"],

@@ -79,11 +79,41 @@ TEST(CompareTest, an_infinite_allowance_passes_every_finite_value) {
   EXPECT_FALSE(compare_one(1e308, -1e308, 1e308).passed());
 }
 
-TEST(CompareTest, elements_that_only_an_infinite_allowance_passes_are_counted) {
-  const TensorReport report =
-      compare_values({1, 9, 9, 2, kNaN}, {1, 1, 1, 1, 1}, {kInfinity, kInfinity, 1, 2, kInfinity});
-  EXPECT_EQ(report.unbounded, 1);
-  EXPECT_EQ(report.failed, 2);
+TEST(CompareTest, elements_whose_bounds_are_as_wide_as_the_answer_are_counted) {
+  const TensorReport report = compare_values({1, 9, 9, 2, kNaN, 0.5}, {1, 1, 1, 1, 1, 0.5},
+                                             {kInfinity, kInfinity, 1, 0.5, kInfinity, 0.75});
+  EXPECT_EQ(report.unbounded, 4);  // 0.75 is more than that element is, and less than others are
+  EXPECT_EQ(report.measured, 6);
+  EXPECT_EQ(report.telling, 1);
+  EXPECT_EQ(report.failed, 3);
+  EXPECT_FALSE(report.is_open());
+}
+
+TEST(CompareTest, where_zeros_would_pass_as_well_a_tensor_passes_and_does_not_hold) {
+  const auto report_of = [](const std::vector<double>& exact, const std::vector<double>& allowed) {
+    return Report{{compare_values(exact, exact, allowed)}};
+  };
+  for (const double bound : {2.0, 1e30, kInfinity}) {
+    const Report open = report_of({1, -2}, {bound, bound});
+    EXPECT_TRUE(open.passed());
+    EXPECT_FALSE(open.held()) << bound;
+    EXPECT_EQ(open.unbounded(), 2);
+  }
+  EXPECT_TRUE(report_of({1, -2}, {2, 1.9}).held());
+  EXPECT_TRUE(report_of({0, -0.0}, {1e-7, 1e-7}).held());  // zeros are the answer
+  EXPECT_FALSE(report_of({0, 0}, {1e-7, kInfinity}).held());
+  EXPECT_TRUE(report_of({0, -kInfinity}, {0, 0}).held());  // a row that sees nothing
+  EXPECT_FALSE(report_of({-kInfinity, 1}, {0, 3}).held());
+}
+
+TEST(CompareTest, where_the_answer_vanishes_the_size_of_a_wrong_one_counts) {
+  const Tensor<double> tiny({1, 1, 1, 2}, 1e-30), allowed({1, 1, 1, 2}, 1e-6);
+  const auto is_open = [&](double size) {
+    return compare("dq", tiny.view(), tiny.view(), allowed.view(), size).is_open();
+  };
+  EXPECT_TRUE(is_open(0));
+  EXPECT_TRUE(is_open(1e-6));
+  EXPECT_FALSE(is_open(1e-3));
 }
 
 TEST(CompareTest, the_worst_element_is_found_with_its_address) {
