@@ -18,14 +18,16 @@ from xml.etree import ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "cli" / "lab"), str(ROOT / "cli" / "lab")]
 import allowed  # noqa: E402
+import attempt  # noqa: E402
 import class_page  # noqa: E402
 import grade_reports  # noqa: E402
 import grading  # noqa: E402
 import handed_in  # noqa: E402
+import headers  # noqa: E402
 import regions  # noqa: E402
 import signature  # noqa: E402
 import submission  # noqa: E402
-from catalogue import all_labs, find_lab, without_marks  # noqa: E402
+from catalogue import LabError, all_labs, find_lab, without_marks  # noqa: E402
 from program import PROGRAM, ProgramTest, fenced_lines, ringlab  # noqa: E402
 
 os.environ.setdefault("RINGLAB_PROGRAMS", str(pathlib.Path(PROGRAM).resolve().parent))
@@ -89,6 +91,49 @@ class Allowed(unittest.TestCase):
         written = regions.written_in(text, "hops")
         self.assertFalse(written.is_stub("hops"))
         self.assertFalse(regions.Written('// not_done("hops");\nmeet(here, 0);', 1).is_stub("hops"))
+
+
+class Answers(ProgramTest):
+    """A lab's file is compiled against headers that lack the lab's answers."""
+
+    def compiled(self, lab, one):
+        """The error, and the library, of a file that was handed in."""
+        written = {exercise.name: regions.written_in(one.text(), exercise.name) for exercise in lab.exercises}
+        source = self.file(lab.file_name(), regions.composed(lab, written, "yours.h").encode())
+        library = self.folder / "made" / f"{lab.name}.so"
+        return attempt.compile_file(self.folder, lab, source, library), library
+
+    def test_what_no_text_shows_does_not_compile(self):
+        for one in handed_in.ANSWERS:
+            lab = find_lab(one.lab)
+            for exercise in lab.exercises:
+                self.assertEqual(allowed.refusals(lab, exercise.name, regions.written_in(
+                    one.text(), exercise.name)), [], one.name)
+            error, library = self.compiled(lab, one)
+            self.assertIn("yours.h:", "".join(error), one.name)
+            self.assertFalse(library.exists(), one.name)
+
+    def test_where_a_header_has_one_the_library_shows_it(self):
+        for name in ("the_layout", "the_layout_of_options", "the_layout_backwards"):
+            one = next(one for one in handed_in.ANSWERS if one.name == name)
+            lab = find_lab(one.lab)
+            answers, lab.answers = lab.answers, []
+            error, library = self.compiled(lab, one)
+            self.assertEqual(error, [], name)
+            lab.answers = answers
+            self.assertTrue(headers.answers_in(library, lab), name)
+
+    def test_no_header_has_one_and_no_other_header_is_there(self):
+        for lab in all_labs():
+            made = headers.headers_of(lab)
+            self.assertNotIn(f"stages/{lab.file_name()}", made)
+            self.assertNotIn("reference/attention/exact.h", made)
+            for answer in lab.answers:
+                declared = re.compile(rf"(?<!\w){re.escape(answer)}\b[^;\n]*[(,]")
+                self.assertEqual([name for name, text in made.items() if declared.search(text)], [], lab.id)
+        lab = find_lab("04")
+        lab.answers = ["no_such_function"]
+        self.assertRaisesRegex(LabError, "answer no_such_function: expected", headers.headers_of, lab)
 
 
 class Graded(ProgramTest):

@@ -71,6 +71,13 @@ def row(name: str, find: str, replace: str, outcome: str) -> HandedIn:
     return HandedIn(name, "02", find, replace, {"row": outcome})
 
 
+def merged(name: str, call: str) -> HandedIn:
+    """Lab 04 with a call of the reference in place of its first exercise."""
+    first = "const Real top = theirs.row_max"
+    return HandedIn(name, "04", first, f"{call}\n    continue;\n    {first}",
+                    {"merge": "does not compile", "finish": "done"})
+
+
 LOOP = "for (int hop = 0; hop < ranks; ++hop) {"
 KEYS = "for (std::int64_t key = 0; key < shape.keys; ++key) {"
 OUT = "out[at * shape.v_dim + c] = static_cast<Element>(value);"
@@ -101,6 +108,9 @@ REFUSED = [
     row("includes", KEYS, "#include <thread>\n" + KEYS, "not allowed"),
     row("calls_the_reference", KEYS, "ringlab::exact_forward(keys);\n" + KEYS, "not allowed"),
     row("calls_another_stage", KEYS, "(void)attention::Kernel<Element>{};\n" + KEYS, "not allowed"),
+    row("calls_it_by_its_whole_name", KEYS, "(void)stages::attention::Kernel<Element>{};\n" + KEYS, "not allowed"),
+    row("pastes_a_name", KEYS, "#define go(a, b) a##b\ngo(merge_, state)(acc, acc);\n" + KEYS, "not allowed"),
+    row("includes_the_oracle", KEYS, '#include "reference/attention/exact.h"\n' + KEYS, "not allowed"),
     row("calls_merge_state", KEYS, "merge_state(acc, acc);\n" + KEYS, "not allowed"),
     row("goes_on", KEYS, "std::thread([acc] { acc[0] = 1; }).detach();\n" + KEYS, "not allowed"),
     row("assembles", KEYS, '__asm__("nop");\n' + KEYS, "not allowed"),
@@ -123,7 +133,31 @@ DISHONEST = [
          "      for (const Request request : post_hop(r, here, *arriving)) r.network.wait(request);",
          "wrong"),
 ]
-EVERYTHING = HONEST + REFUSED + DISHONEST
+ARGUMENTS = "(mine, acc, theirs, their_acc, v_dim);"
+DEALT = "switch (s.kind) {"
+# Calls of the reference that are not seen in the text: the headers do not declare it.
+ANSWERS = [
+    merged("in_parentheses", "(merge_state<Real>)" + ARGUMENTS),
+    merged("by_pointer", "void (*f)(SoftmaxState<Real>&, Real*, const SoftmaxState<Real>&, const Real*, "
+           "std::int64_t) = &merge_state;\n    f" + ARGUMENTS),
+    merged("by_auto", "auto f = merge_state<Real>;\n    f" + ARGUMENTS),
+    merged("by_using", "using ringlab::merge_state;\n    (merge_state)" + ARGUMENTS),
+    merged("by_a_wrapper", "auto f = [](auto&... x) { return (merge_state)(x...); };\n    f" + ARGUMENTS),
+    merged("by_a_template", "auto f = []<class T>(SoftmaxState<T>& a, auto... x) { (merge_state<T>)(a, x...); };\n"
+           "    f" + ARGUMENTS),
+    HandedIn("of_a_row", "04", "saw_nothing(state) ? state.row_max : state.row_max + std::log(state.row_sum)",
+             "(finished_lse<Accumulator<Element>>)(state)", {"merge": "done", "finish": "does not compile"}),
+    row("of_one_key", KEYS, "auto f = merge_state<Real>;\n(void)f;\n" + KEYS, "does not compile"),
+    HandedIn("the_layout", "09", DEALT, "return Layout(s.kind, s.tokens, s.ranks).positions(rank);\n  " + DEALT,
+             {"positions_of": "does not compile"}),
+    HandedIn("the_layout_of_options", "09", DEALT, "RunOptions o;\n  o.layout = s.kind, o.ranks = s.ranks;\n"
+             "  return make_layout(o, s.tokens, {}).positions(rank);\n  " + DEALT,
+             {"positions_of": "does not compile"}),
+    HandedIn("the_layout_backwards", "10", "if (s.kind == LayoutKind::striped) {",
+             "const Layout all(s.kind, s.tokens, s.ranks);\n  (void)all;\n  if (s.kind == LayoutKind::striped) {",
+             {"place_of": "does not compile"}),
+]
+EVERYTHING = HONEST + REFUSED + DISHONEST + ANSWERS
 # What is refused, run all the same: the walls and the laws hold without that.
 RUN_ANYWAY = [
     row("early_exit", KEYS, "std::exit(0);\n" + KEYS, "wrong"),
