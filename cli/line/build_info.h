@@ -13,6 +13,8 @@ struct BuildInfo {
   bool cuda = false;       ///< device kernels are compiled in
   std::string cuda_architectures;
   std::string cuda_runtime;  ///< "13.0", empty without kernels
+  /// The linker's sum of all that was linked, in hexadecimal; empty where it has written none.
+  std::string id;
 };
 BuildInfo build_info();
 

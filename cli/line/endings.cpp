@@ -4,15 +4,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <initializer_list>
 #include <new>
 #include <system_error>
 
+#include "reference/core/machine/ending_signals.h"
 #include "reference/core/machine/machine_failure.h"
 #include "reference/io/atomic_file.h"
 
@@ -20,16 +23,30 @@ namespace ringlab::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
-// Signals by which others end a program.
-constexpr int kEndings[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU, SIGUSR1, SIGUSR2};
 std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
 
 pid_t program = 0;
 
-/// Ends the program by `signal`, without the files that it has not completed. A child that is about
-/// to become another program has none.
+/// Writes "ringlab: ", the words and a line end to standard error in one piece.
+void write_line(std::initializer_list<std::string_view> words) {
+  std::array<iovec, 5> parts;
+  std::size_t count = 0;
+  const auto add = [&](std::string_view word) {
+    parts[count++] = {const_cast<char*>(word.data()), word.size()};
+  };
+  add("ringlab: ");
+  for (const std::string_view word : words) add(word);
+  add("\n");
+  if (::writev(STDERR_FILENO, parts.data(), static_cast<int>(count)) < 0) return;
+}
+
+/// Ends the program by `signal`, with a word and without the files that it has not completed. A
+/// child that is about to become another program has none.
 void end_by(int signal) {
-  if (::getpid() == program) io::discard_uncommitted_files();
+  if (::getpid() == program) {
+    io::discard_uncommitted_files();
+    write_line({"ended by SIG", short_name_of_signal(signal), "."});
+  }
   std::signal(signal, SIG_DFL);
   std::raise(signal);  // comes when the handler has returned
 }
@@ -44,11 +61,6 @@ void on_signal(int signal, void (*handler)(int)) {
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigaction(signal, &action, nullptr);
-}
-
-bool is_ignored(int signal) {  // by nohup, for instance
-  struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 [[noreturn]] void leave_at_once(std::string_view message) noexcept {
@@ -82,18 +94,15 @@ void keep_closed(int descriptor) {
 }  // namespace
 
 void say(std::string_view message) noexcept {
-  iovec parts[] = {{const_cast<char*>("ringlab: "), 9},
-                   {const_cast<char*>(message.data()), message.size()},
-                   {const_cast<char*>("\n"), 1}};
   std::fflush(stderr);
-  if (::writev(STDERR_FILENO, parts, 3) < 0) return;
+  write_line({message});
 }
 
 void take_precautions() noexcept {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) keep_closed(descriptor);
   std::signal(SIGXFSZ, SIG_IGN);
   program = ::getpid();
-  for (const int signal : kEndings) {
+  for (const int signal : kEndingSignals) {
     if (!is_ignored(signal)) on_signal(signal, end_by);
   }
   std::set_terminate(end_without_a_handler);

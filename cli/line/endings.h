@@ -14,7 +14,8 @@ void say(std::string_view message) noexcept;
 
 /// To be called before all else. Resources refused to the process then end it in an orderly way:
 ///  - a file that may not grow is a failed write, not SIGXFSZ;
-///  - SIGTERM, SIGINT, SIGHUP and their like end it as ever, without its incomplete files;
+///  - signals by which others end it (ending_signals.h) do so with a word, and without its
+///    incomplete files;
 ///  - standard input, output and error that were closed stay so: no other file gets their numbers;
 ///  - what runs out where no exception can pass ends the program with the code of an environment
 ///    that failed, not with SIGABRT.

@@ -112,9 +112,11 @@ std::string input_text(const Arguments& arguments, const LoadedInput& loaded,
 
 void agree_on_job(const Arguments& arguments, const RunPlan& plan, Communicator& network) {
   const BuildInfo build = build_info();
-  Facts facts = {{"build", fmt::format("{}, {}, {}, {}", build.version, build.compiler,
-                                       build.build_type, build.flags)},
-                 {"subject", plan.subject.name}};
+  Facts facts = {
+      {"build",
+       fmt::format("{}, {}, {}, {}", build.version, build.compiler, build.build_type, build.flags)},
+      {"build-id", build.id.empty() ? "none, only the build's words are compared" : build.id},
+      {"subject", plan.subject.name}};
   const bool on_processors = plan.place.transport == TransportKind::mpi;
   if (on_processors) facts.push_back({"vectors", cpu::vectors_in_use()});
   const bool from_file = arguments.given("input");

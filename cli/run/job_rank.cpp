@@ -1,7 +1,12 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/report/human.h"
 #include "cli/run/job.h"
@@ -18,6 +23,7 @@ namespace ringlab::cli {
 namespace {
 
 constexpr int kVerdictTag = (1 << 20) + 5;
+constexpr int kNamesTag = (1 << 20) + 6;
 
 // Subtracts the messages by which the ranks of a job agreed before the run.
 void subtract(const Traffic& before, RankStats& stats) {
@@ -215,17 +221,71 @@ std::optional<JobFailure> prepare_results(const RunPlan& plan, const RunResult& 
   return share_failure(wrong, network);
 }
 
-// The names come last: nothing that another rank does now can undo them.
-void commit_results(const RunPlan& plan, const JobEnd& end) {
-  const bool mine =
-      end.output == nullptr && plan.output && plan.output->shards == OutputShards::apart;
+bool gives_names(const RunPlan& plan, const JobEnd& end) {
+  const bool apart = plan.output && plan.output->shards == OutputShards::apart;
+  return end.output != nullptr || apart;
+}
+
+// A file of a rank that is complete, as long as it has a temporary name; without one (0) on a machine
+// that does not see it.
+struct Unnamed {
+  std::string temporary, own;
+  ino_t inode = 0;
+
+  bool is_named() const {
+    std::error_code ignored;
+    return inode == 0 || (inode_of(own) == inode && !std::filesystem::exists(temporary, ignored));
+  }
+  static ino_t inode_of(const std::string& path) {
+    struct stat found {};
+    return ::stat(path.c_str(), &found) == 0 ? found.st_ino : 0;
+  }
+};
+
+// The files of all ranks, by the rank that is to name them.
+std::vector<std::vector<Unnamed>> unnamed_files(const RunPlan& plan, const JobEnd& end,
+                                                Communicator& network) {
+  std::string mine;
+  if (gives_names(plan, end)) {
+    for (const auto& [temporary, own] : end.files.names()) mine += temporary + '\0' + own + '\0';
+  }
+  std::vector<std::vector<Unnamed>> all;
+  for (const std::string& text : tell_all_over(network, kNamesTag)(mine)) {
+    std::vector<Unnamed>& files = all.emplace_back();
+    for (std::size_t at = 0; at < text.size();) {
+      Unnamed file{.temporary = text.c_str() + at, .own = {}};
+      at += file.temporary.size() + 1;
+      file.own = text.c_str() + at;
+      at += file.own.size() + 1;
+      file.inode = Unnamed::inode_of(file.temporary);
+      files.push_back(std::move(file));
+    }
+  }
+  return all;
+}
+
+// The names come last: nothing that another rank does now can undo them. Each rank stays until all
+// files have theirs, and puts away those of a rank that is lost.
+void commit_results(const RunPlan& plan, const JobEnd& end,
+                    const std::vector<std::vector<Unnamed>>& unnamed, JobSession& session) {
   if (end.output != nullptr) {
     end.output->commit();
-  } else if (mine) {
+  } else if (gives_names(plan, end)) {
     end.files.commit();
-  } else {
-    end.files.leave_to_others();
   }
+  for (int rank = 0; rank < std::ssize(unnamed); ++rank) {
+    if (rank == session.rank()) continue;
+    const std::vector<Unnamed>& files = unnamed[static_cast<std::size_t>(rank)];
+    try {
+      session.outlast(rank, "see the results get their names",
+                      [&] { return std::ranges::all_of(files, &Unnamed::is_named); });
+    } catch (const RankError&) {
+      std::error_code ignored;
+      for (const Unnamed& file : files) std::filesystem::remove(file.temporary, ignored);
+      throw;
+    }
+  }
+  end.files.leave_to_others();
 }
 
 }  // namespace
@@ -236,8 +296,9 @@ int run_job_rank(const RunPlan& plan, const JobEnd& end, JobSession& session) {
   if (const auto failure = prepare_results(plan, result, job, end, session.network())) {
     return end_job(session, *failure);
   }
+  const auto unnamed = unnamed_files(plan, end, session.network());
   session.finish();
-  commit_results(plan, end);
+  commit_results(plan, end, unnamed, session);
   return job.right ? 0 : 1;
 }
 

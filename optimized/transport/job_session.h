@@ -1,6 +1,7 @@
 // One process as a rank of a job, however the ranks have found each other.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "optimized/transport/communicator.h"
@@ -23,6 +24,10 @@ class JobSession {
   virtual void check_others(const std::string& operation) = 0;
   /// Returns when all ranks have come here; RankError when one does not within the timeout.
   virtual void finish() = 0;
+  /// To be called after finish(): returns when `done` says so. RankError where that does not come:
+  /// `peer`, whose work it is, has ended or is late, or this process is asked to end.
+  virtual void outlast(int peer, const std::string& operation,
+                       const std::function<bool()>& done) = 0;
   /// Tells the other ranks that this one has failed and why. Does nothing the second time.
   virtual void abort(const std::string& why) noexcept = 0;
 };

@@ -19,7 +19,7 @@ struct WorstElement {
 };
 
 /// One tensor's comparison. Passes when no element fails `!(error <= allowed)`, so NaN never
-/// passes. Holds when it passes and a tensor of zeros would not have passed as well (decision 44).
+/// passes. Holds when it passes and a tensor of zeros would not have passed as well (decision 46).
 struct TensorReport {
   std::string tensor;  ///< "o", "lse", "dq", "dk", "dv"
   std::int64_t compared = 0;

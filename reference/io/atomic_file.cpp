@@ -266,6 +266,14 @@ void AtomicFiles::commit() {
   folders_.clear();
 }
 
+std::vector<AtomicFiles::Names> AtomicFiles::names() const {
+  std::vector<Names> all;
+  for (const File& file : files_) {
+    all.push_back({fs::absolute(file.temporary).string(), fs::absolute(file.path).string()});
+  }
+  return all;
+}
+
 void AtomicFiles::leave_to_others() {
   const Held held;
   files_.clear();

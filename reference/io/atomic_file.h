@@ -35,6 +35,11 @@ class AtomicFiles {
 
   /// Gives all files their names; when one cannot have it, the others give theirs back.
   void commit();
+  /// Absolute names of files that are not committed: the temporary one and their own.
+  struct Names {
+    std::string temporary, own;
+  };
+  std::vector<Names> names() const;
   /// Leaves shared files to the process that commits them.
   void leave_to_others();
 

@@ -43,6 +43,12 @@ if(RINGLAB_DEV)
     add_link_options(-fuse-ld=mold)
   endif()
 endif()
+# Ranks of a job compare the builds of their programs by it.
+include(CheckLinkerFlag)
+check_linker_flag(CXX -Wl,--build-id RINGLAB_HAVE_BUILD_ID)
+if(RINGLAB_HAVE_BUILD_ID)
+  add_link_options(-Wl,--build-id)
+endif()
 # Tests' own code need not be fast: it is compiled fast.
 function(ringlab_test_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <random>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "optimized/transport/files/file_communicator.h"
@@ -85,6 +87,7 @@ class FolderSession final : public JobSession {
  public:
   FolderSession(const FolderJob& job, FileMeeting& meeting)
       : folder_(job_folder(job, meeting)),
+        timeout_s_(job.timeout_s),
         network_(
             {.folder = folder_, .rank = job.rank, .ranks = job.ranks, .timeout_s = job.timeout_s}) {
     come_together();  // from here on nobody reads what the meeting has written
@@ -100,6 +103,21 @@ class FolderSession final : public JobSession {
   Communicator& network() override { return network_; }
   void check_others(const std::string& operation) override { network_.check_others(operation); }
   void abort(const std::string& why) noexcept override { network_.abort(why); }
+
+  void outlast(int peer, const std::string& operation, const std::function<bool()>& done) override {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!done()) {
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+      if (waited.count() >= timeout_s_) {
+        throw RankError({.rank = rank(),
+                         .suspect = peer,
+                         .operation = operation,
+                         .reason = "nothing done by rank " + std::to_string(peer),
+                         .elapsed_s = waited.count()});
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
 
   void finish() override {
     // Ranks go as soon as they hear of it: the folder must not be empty until all have been told.
@@ -133,6 +151,7 @@ class FolderSession final : public JobSession {
   }
 
   const std::filesystem::path folder_;
+  const double timeout_s_;
   FileCommunicator network_;
   bool finished_ = false;
 };

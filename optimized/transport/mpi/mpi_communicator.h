@@ -47,6 +47,7 @@ class MpiCommunicator final : public Communicator {
   void finish();
   void abort(const std::string& why) noexcept;
   bool has_failed() const { return failed_; }
+  const PeerProcesses& processes() const { return processes_; }
 
  private:
   struct PostedMessage {

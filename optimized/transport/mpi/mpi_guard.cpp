@@ -13,27 +13,32 @@ namespace {
 
 constexpr double kLeastSeconds = 20;  // many processes start at once, perhaps on a busy machine
 constexpr double kMostSeconds = 1e9;
+constexpr double kGraceSeconds = 1;  // for a rank that is about to come
 // The time left after SIGTERM to the end of a job that is all right, on a busy machine too; launchers
 // leave a second before SIGKILL.
 constexpr std::chrono::milliseconds kStillToEnd{600};
 
-std::string what_happened(EndWish wish, double waited_s) {
+Clock::duration duration_of(double seconds) {
+  const std::chrono::duration<double> bounded(std::min(seconds, kMostSeconds));
+  return std::chrono::duration_cast<Clock::duration>(bounded);
+}
+
+std::string what_happened(EndWish wish) {
   switch (wish) {
     case EndWish::asked:
-      return "that this process was asked to end (SIGTERM): a rank may have died before it came";
+      return "this process was asked to end (" + asking_signal() + ")";
     case EndWish::orphaned:
-      return "that the process that started this one has ended";
+      return "the process that started this one has ended";
     case EndWish::none:
       break;
   }
-  return "that some have not come within " + std::to_string(std::lround(waited_s)) +
-         " s: they may have died on the way";
+  return "not all have come";
 }
 
 }  // namespace
 
-CallGuard::CallGuard(const MpiOptions& options, std::string doing)
-    : options_(options), doing_(std::move(doing)) {
+CallGuard::CallGuard(const MpiOptions& options, LaunchedRanks& ranks, std::string doing)
+    : options_(options), ranks_(ranks), doing_(std::move(doing)) {
   // Without anybody to tell, a thread could do nothing with what it finds.
   if (options.last_word) thread_ = std::thread([this] { run(); });
 }
@@ -49,26 +54,61 @@ CallGuard::~CallGuard() {
   thread_.join();
 }
 
+// The ranks that are missing say more than the wish of a launcher, who has missed them as well.
+Error CallGuard::error_of(EndWish wish, double waited_s) const {
+  std::string why = was_stopped_ ? "this rank was stopped meanwhile; " : "";
+  for (const auto& [rank, wrong] : ranks_.missing()) why += wrong + "; ";
+  why += what_happened(wish);
+  const bool is_certain = ranks_.missing().size() == 1 && !was_stopped_;
+  if (ranks_.rank() < 0) {
+    return Error(ErrorKind::environment,
+                 {.where = "MPI", .expected = "to " + doing_, .actual = why});
+  }
+  return RankError({.rank = ranks_.rank(),
+                    .suspect = is_certain ? ranks_.missing().begin()->first : kNobody,
+                    .operation = doing_,
+                    .reason = why,
+                    .elapsed_s = waited_s});
+}
+
 void CallGuard::run() {
-  constexpr std::chrono::milliseconds kLook{10};
+  constexpr std::chrono::milliseconds kLook{10}, kRound{200}, kAway{500};
+  const auto begin = Clock::now();
   // A user's timeout is for steps; bringing thousands of processes up may take longer than one.
-  const double patience_s = std::clamp(options_.timeout_s, kLeastSeconds, kMostSeconds);
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(patience_s));
-  auto end = deadline;
+  auto deadline = begin + duration_of(std::max(options_.timeout_s, kLeastSeconds));
+  auto soon = begin + duration_of(options_.timeout_s + kGraceSeconds);
+  Clock::time_point look_at = begin, beat = begin;
+  int continued = continuations();
+  EndWish wish = EndWish::none;
   std::unique_lock lock(mutex_);
   // Looks at the clock and at signals every few milliseconds; the call
   // itself cannot be interrupted.
   while (!end_.wait_for(lock, kLook, [this] { return ended_; })) {
-    const EndWish wish = end_wish();
     const auto now = Clock::now();
+    const bool is_away = now - beat > kAway;
+    if (is_away) end_.wait_for(lock, kLook, [] { return false; });  // for the handler of SIGCONT
+    const bool is_back = is_away && continued != continuations();
+    continued = continuations();
+    beat = now;
+    if (is_back) {  // its deadline was not of time that it had
+      was_stopped_ = true;
+      deadline = std::max(deadline, now + kStillToEnd);
+      soon = std::max(soon, now + kStillToEnd);
+    }
+    const bool is_new = wish == EndWish::none && end_wish() != EndWish::none;
     // Asked to end: soon, but not at once, as the call may be about to return.
-    if (wish != EndWish::none) end = std::min(end, now + kStillToEnd);
-    if (now < end) continue;
+    if (is_new) deadline = std::min(deadline, now + kStillToEnd);
+    wish = end_wish();
+    if (is_new || now >= look_at) {
+      ranks_.look();
+      look_at = now + kRound;
+    }
+    const bool is_missed = now >= soon && !ranks_.missing().empty();
+    if (now < deadline && !is_missed) continue;
     // Said while the call still hangs: the callee ends the process, as MPI cannot be told to.
-    return options_.last_word(Error(
-        ErrorKind::environment,
-        {.where = "MPI", .expected = "to " + doing_, .actual = what_happened(wish, patience_s)}));
+    const std::chrono::duration<double> waited = now - begin;
+    const Error error = error_of(wish, waited.count());
+    return options_.last_word(error);
   }
 }
 

@@ -91,9 +91,12 @@ ProcessState PeerProcesses::look(int rank) const {
   return is_another ? ProcessState::gone : facts.state;
 }
 
+std::string name_of_process(std::int64_t number) {
+  return "process " + std::to_string(number) + " of this machine";
+}
+
 std::string PeerProcesses::name_of(int rank) const {
-  return "process " + std::to_string(processes_[static_cast<std::size_t>(rank)].number) +
-         " of this machine";
+  return name_of_process(processes_[static_cast<std::size_t>(rank)].number);
 }
 
 }  // namespace ringlab::mpi

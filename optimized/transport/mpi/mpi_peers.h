@@ -23,6 +23,8 @@ struct ProcessFacts {
   std::uint64_t start = 0;  ///< after booting, so that another one of the same number is told apart
 };
 ProcessFacts facts_of_process(std::int64_t number);
+/// "process 1234 of this machine".
+std::string name_of_process(std::int64_t number);
 
 /// Looks at processes of ranks without asking them: facts of the operating system are certain,
 /// however busy the machine is.

@@ -1,9 +1,6 @@
 #include "optimized/transport/mpi/mpi_watch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 namespace ringlab::mpi {
@@ -15,41 +12,15 @@ constexpr std::chrono::milliseconds kRound{100};  // between looks at the proces
 // A rank at work that comes to wait within this time says more than this thread can: its last
 // events. Launchers leave a second between SIGTERM and SIGKILL.
 constexpr std::chrono::milliseconds kPatience{150};
+constexpr std::chrono::milliseconds kAway{300};
 constexpr double kLongestTimeout = 1e9;  // thirty years; keeps the deadline representable
-
-std::atomic<bool> asked_to_end = false;  // lock-free: a signal handler sets it
 
 Clock::duration duration_of(double seconds) {
   const std::chrono::duration<double> bounded(std::min(seconds, kLongestTimeout));
   return std::chrono::duration_cast<Clock::duration>(bounded);
 }
 
-// Launchers make a group of what they start, which may be a script around this program.
-std::int64_t launcher_now() { return facts_of_process(::getpgrp()).parent; }
-
-bool launcher_has_ended() {
-  // The launcher as it was first found; this is asked early, while it surely lives.
-  static const std::int64_t launcher = launcher_now();
-  // Asked by two threads at most, a few hundred times a second: /proc is read ten times a second.
-  static std::atomic<Clock::rep> look_at = 0;
-  static std::atomic<bool> ended = false;
-  const Clock::time_point now = Clock::now();
-  if (now.time_since_epoch().count() < look_at) return ended;
-  look_at = (now + kRound).time_since_epoch().count();
-  const std::int64_t found = launcher_now();
-  // 0 means that nothing is known, which is not that it has ended.
-  ended = found != 0 && launcher != 0 && found != launcher;
-  return ended;
-}
-
 }  // namespace
-
-EndWish end_wish() {
-  if (asked_to_end) return EndWish::asked;
-  return launcher_has_ended() ? EndWish::orphaned : EndWish::none;
-}
-
-void note_asked_to_end() { asked_to_end = true; }
 
 Watch::Watch(std::mutex& mpi, ControlChannel& control, const PeerProcesses& processes,
              const MpiOptions& options)
@@ -95,7 +66,7 @@ RankError Watch::error_of(const Failed& failed, const std::string& doing, double
                       .reason = failed.why,
                       .elapsed_s = elapsed_s};
   const bool of_itself = failed.suspect == rank;
-  // SIGTERM came to this rank as well, so it is told as such and not as another's death.
+  // The signal came to this rank as well, so it is told as such and not as another's death.
   if (failed.asked_to_end && (of_itself || end_wish() == EndWish::asked)) {
     failure.suspect = kNobody;  // all of them are well
     if (!of_itself) failure.reason += ", as was " + name_of(rank);
@@ -113,6 +84,9 @@ void Watch::run() {
       // After abandon() MPI is not touched; the thread stays for stop().
       if (!control_.is_abandoned()) {
         control_.poll();
+        if (Clock::now() - beat_ > kAway) come_back(lock);
+        continuations_ = continuations();
+        beat_ = Clock::now();
         look(lock);
       }
       // Sleeps with the mutex free: this is when the rank's own thread gets its turn.
@@ -187,18 +161,39 @@ void Watch::judge_end(std::unique_lock<std::mutex>& lock, EndWish wish) {
   const int rank = control_.rank();
   Failed failed{.finder = rank};
   if (dead) {
-    // A dead rank explains SIGTERM: launchers end the others when one has died.
+    // A dead rank explains the signal: launchers end the others when one has died.
     failed.suspect = dead->suspect;
     failed.why = dead->why + " (the launcher is ending the job)";
   } else if (wish == EndWish::asked) {
     // Nobody is dead: then the wish itself is the reason, and the rank blames no other.
     failed.suspect = rank;
-    failed.why = name_of(rank) + " was asked to end (SIGTERM), and no rank was dead";
+    failed.why =
+        name_of(rank) + " was asked to end (" + asking_signal() + "), and no rank was dead";
     failed.asked_to_end = true;
   } else {
     failed.why = "the process that started " + name_of(rank) + " has ended";
   }
   control_.announce(failed);
+}
+
+// This thread has not run for long. If this rank was stopped (launchers send SIGCONT to those that
+// were not, too), others may have given up on it and said so, or have ended: no fault of theirs.
+void Watch::come_back(std::unique_lock<std::mutex>& lock) {
+  change_.wait_for(lock, kBeat,
+                   [this] { return stopped_; });  // the handler of SIGCONT has its turn
+  if (continuations_ == continuations()) return;
+  const auto heard = [this] { return stopped_ || knows_ || control_.failed(); };
+  for (const auto end = Clock::now() + kPatience; !heard() && Clock::now() < end;) {
+    change_.wait_for(lock, kBeat, [this] { return stopped_; });
+    if (!control_.is_abandoned()) control_.poll();
+  }
+  if (heard() || control_.is_abandoned()) return;
+  const auto dead = find_dead(inquiry(lock));
+  if (!dead || heard() || control_.is_abandoned()) return;
+  const int rank = control_.rank();
+  control_.announce({.finder = rank,
+                     .why = name_of(rank) + " was stopped, and meanwhile " + dead->why +
+                            ", perhaps for want of it"});
 }
 
 void Watch::speak(std::unique_lock<std::mutex>& lock, const Failed& failed) {

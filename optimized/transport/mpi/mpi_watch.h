@@ -12,19 +12,10 @@
 #include "optimized/transport/mpi/mpi_control.h"
 #include "optimized/transport/mpi/mpi_peers.h"
 #include "optimized/transport/mpi/mpi_session.h"
+#include "optimized/transport/mpi/mpi_signals.h"
 #include "reference/core/error.h"
 
 namespace ringlab::mpi {
-
-/// Why this process should end, from outside.
-enum class EndWish {
-  none,
-  asked,    ///< SIGTERM, which launchers send when another rank has died
-  orphaned  ///< the process that started this one, and its group, has ended
-};
-EndWish end_wish();
-/// Called by the handler of SIGTERM.
-void note_asked_to_end();
 
 /// All of MPI is used under one mutex, by the rank's own thread and by this one: a computing rank
 /// answers, so that silence means dead or stopped. Failures that this thread finds are announced to
@@ -56,6 +47,7 @@ class Watch {
   Inquiry inquiry(std::unique_lock<std::mutex>& lock);
   void judge_delay(std::unique_lock<std::mutex>& lock);
   void judge_end(std::unique_lock<std::mutex>& lock, EndWish wish);
+  void come_back(std::unique_lock<std::mutex>& lock);
   void speak(std::unique_lock<std::mutex>& lock, const Failed& failed);
 
   ControlChannel& control_;
@@ -64,8 +56,9 @@ class Watch {
   std::mutex& mpi_;
   std::condition_variable change_;
   std::optional<int> awaited_;  ///< by the rank's own thread
-  Clock::time_point judge_at_ = {}, look_at_ = {};
+  Clock::time_point judge_at_ = {}, look_at_ = {}, beat_ = Clock::now();
   std::optional<Clock::time_point> told_at_;
+  int continuations_ = continuations();  ///< that this thread knows of
   bool knows_ = false;
   bool speaking_ = false;
   bool stopped_ = false;

@@ -2,16 +2,20 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "optimized/transport/mpi/mpi_guard.h"
 #include "reference/core/error.h"
 
 namespace ringlab::mpi {
 namespace {
 
-// Sets a lock-free atomic: all that a signal handler may do.
-void on_terminate(int) { note_asked_to_end(); }
+constexpr double kLeastSeconds = 20;  // machines are busy, and folders on networks behind the times
+constexpr std::chrono::milliseconds kLook{2}, kStillToEnd{500};
 
-void initialise(const MpiOptions& options) {
+void initialise(const MpiOptions& options, LaunchedRanks& launched) {
   int already = 0;
   MPI_Initialized(&already);
   if (already) {
@@ -19,7 +23,7 @@ void initialise(const MpiOptions& options) {
         {.where = "mpi", .expected = "one session per process", .actual = "a second one"});
   }
   // Until MPI_Init returns no rank can be asked, so this deadline is all there is.
-  const CallGuard guard(options, "bring all ranks together (MPI_Init)");
+  const CallGuard guard(options, launched, "bring all ranks together (MPI_Init)");
   int level = 0;
   // One thread at a time is enough: the watch and the rank share a mutex (decision 37).
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), 0, "MPI_Init_thread");
@@ -35,13 +39,8 @@ void initialise(const MpiOptions& options) {
 }  // namespace
 
 World::World(const MpiOptions& options) : options_(options) {
-  struct sigaction action {};
-  action.sa_handler = on_terminate;
-  // Calls of others that were interrupted go on by themselves.
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGTERM, &action, &previous_);
-  initialise(options_);
-  const CallGuard guard(options_, "connect all ranks (MPI_Comm_dup)");
+  initialise(options_, launched_);
+  const CallGuard guard(options_, launched_, "connect all ranks (MPI_Comm_dup)");
   network_.emplace(MPI_COMM_WORLD, options_);
   rank_ = network_->rank();
   ranks_ = network_->ranks();
@@ -51,7 +50,6 @@ World::~World() {
   // After finish() there is no network and nothing happens; else the others are told now.
   abort("it ended early");
   network_.reset();
-  sigaction(SIGTERM, &previous_, nullptr);
 }
 
 void World::abort(const std::string& why) noexcept {
@@ -63,9 +61,40 @@ void World::abort(const std::string& why) noexcept {
 void World::finish() {
   network_->finish();
   // The watch has gone with the network by then, so this guard watches MPI_Finalize.
-  const CallGuard guard(options_, "end together with all ranks (MPI_Finalize)");
+  const CallGuard guard(options_, launched_, "end together with all ranks (MPI_Finalize)");
+  processes_ = network_->processes();
   network_.reset();
   MPI_Finalize();
+}
+
+void World::outlast(int peer, const std::string& operation, const std::function<bool()>& done) {
+  using Seconds = std::chrono::duration<double>;
+  const auto begin = Clock::now();
+  Seconds patience(std::max(options_.timeout_s, kLeastSeconds));
+  bool is_asked = false;
+  while (!done()) {
+    const ProcessState state = processes_->look(peer);
+    const Seconds waited = Clock::now() - begin;
+    // Launchers leave a second between SIGTERM and SIGKILL.
+    if (!is_asked && end_wish() != EndWish::none) {
+      is_asked = true;
+      patience = std::min<Seconds>(patience, waited + kStillToEnd);
+    }
+    std::string why;
+    if (state == ProcessState::gone) why = "dead: " + processes_->name_of(peer) + " has ended";
+    if (why.empty() && waited >= patience) {
+      why = state == ProcessState::stopped ? "stopped: " + processes_->name_of(peer) : "late";
+    }
+    // Looked at once more: it may have done it as the last it did.
+    if (!why.empty() && !done()) {
+      throw RankError({.rank = rank_,
+                       .suspect = peer,
+                       .operation = operation,
+                       .reason = name_of(peer) + " is " + why,
+                       .elapsed_s = waited.count()});
+    }
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 }  // namespace ringlab::mpi

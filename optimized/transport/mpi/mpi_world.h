@@ -1,12 +1,15 @@
 // A JobSession on a real MPI.
 #pragma once
 
-#include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "optimized/transport/mpi/mpi_communicator.h"
+#include "optimized/transport/mpi/mpi_launched.h"
+#include "optimized/transport/mpi/mpi_peers.h"
 #include "optimized/transport/mpi/mpi_session.h"
+#include "optimized/transport/mpi/mpi_signals.h"
 
 namespace ringlab::mpi {
 
@@ -23,13 +26,16 @@ class World final : public JobSession {
   Communicator& network() override { return *network_; }
   void check_others(const std::string& operation) override { network_->check_others(operation); }
   void finish() override;
+  void outlast(int peer, const std::string& operation, const std::function<bool()>& done) override;
   void abort(const std::string& why) noexcept override;
 
  private:
   const MpiOptions options_;
+  const Signals signals_;
+  LaunchedRanks launched_;
   std::optional<MpiCommunicator> network_;  // until finish()
   int rank_ = 0, ranks_ = 0;
-  struct sigaction previous_ {};  // of SIGTERM, which launchers send when another rank has died
+  std::optional<PeerProcesses> processes_;  // from finish() on
 };
 
 }  // namespace ringlab::mpi

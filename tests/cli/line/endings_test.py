@@ -8,7 +8,8 @@ import unittest
 from program import PROGRAM, ProgramTest
 
 RUN = ["run", "optimized", "--random", "--ranks", "2", "--tokens"]
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)
+SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGALRM,
+           signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class SignalsTest(ProgramTest):
@@ -42,7 +43,9 @@ class SignalsTest(ProgramTest):
                 with self.subTest(signal=number.name, output=output):
                     program = self.while_it_writes(f"{self.results}/{output}")
                     program.send_signal(number)
-                    self.assertEqual(program.wait(timeout=20), -number)
+                    said = program.communicate(timeout=20)[1]
+                    self.assertEqual(program.returncode, -number)
+                    self.assertEqual(said.decode(), f"ringlab: ended by {number.name}.\n")
                     self.assertEqual(list(self.results.iterdir()), [])
 
     def test_leave_what_was_there_before(self):

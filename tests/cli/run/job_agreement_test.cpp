@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <regex>
 #include <set>
 #include <string>
@@ -39,6 +40,7 @@ class ThreadSession final : public JobSession {
   Communicator& network() override { throw std::logic_error("nobody is met while words are read"); }
   void check_others(const std::string&) override {}
   void finish() override {}
+  void outlast(int, const std::string&, const std::function<bool()>&) override {}
   void abort(const std::string&) noexcept override {}
 
  private:

@@ -1,9 +1,10 @@
 """Ranks started with different command lines find out before any data moves, and say so."""
+import pathlib
 import struct
 import unittest
 
 from mpi_job import Job, JobTest, skip_without_mpi
-from program import safetensors
+from program import PROGRAM, safetensors
 
 RANKS = 3
 ODD = 1
@@ -115,6 +116,18 @@ class MpiAgreementTest(JobTest):
         if "0" in job.codes:
             self.skipTest("this processor has no other vectors")
         self.check(job, "vectors is .* on ranks 0, 2 and scalar on rank 1")
+
+    def test_another_build(self):
+        # A program of other sources: the linker has noted another sum of them.
+        program = pathlib.Path(PROGRAM).read_bytes()
+        note = program.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16
+        folder = self.new_folder()
+        other = folder / pathlib.Path(PROGRAM).name
+        other.write_bytes(program[:note] + bytes(20) + program[note + 20:])
+        other.chmod(0o755)
+        each = {rank: ("--input", self.source) for rank in range(RANKS)}
+        job = self.start_each(each, {ODD: ("sh", "-c", 'shift; exec "$0" "$@"', other)})
+        self.check(job, f"build-id is {program[note:note + 20].hex()} on ranks 0, 2 and {'00' * 20} on")
 
     def test_copies_of_a_file_are_one_input(self):
         each = {rank: ("--input", self.file(f"copy{rank}.safetensors", tensors_of(64)))

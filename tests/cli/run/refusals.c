@@ -1,11 +1,13 @@
 // What a machine may refuse, to be preloaded: RINGLAB_REFUSE=KIND:FIRST:COUNT:PROGRAM refuses the
-// requests number FIRST … FIRST + COUNT - 1 of a kind (memory, threads, descriptors) that PROGRAM
-// makes once its main() has begun.
+// requests number FIRST … FIRST + COUNT - 1 of a kind (memory, threads, descriptors; of files: write,
+// grow, sync, rename, folder) that PROGRAM makes once its main() has begun. With RINGLAB_KILL set the
+// first of them ends the program by SIGKILL.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -15,15 +17,21 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 static char kind;  // 0 until main() begins, and where nothing is refused
 static long first, count;
+static int kills;
 static atomic_long asked;
 
 static int refuses(char of) {
   if (kind != of) return 0;
   const long number = atomic_fetch_add(&asked, 1);
-  return number >= first && number - first < count;
+  const int refused = number >= first && number - first < count;
+  if (refused && kills) raise(SIGKILL);
+  return refused;
 }
 
 static int (*real_main)(int, char**, char**);
@@ -33,6 +41,7 @@ static int main_with_refusals(int argc, char** argv, char** environment) {
   char word[32], program[64];
   const int found = wish ? sscanf(wish, "%31[a-z]:%ld:%ld:%63s", word, &first, &count, program) : 0;
   if (found == 4 && strcmp(program, program_invocation_short_name) == 0) kind = word[0];
+  kills = getenv("RINGLAB_KILL") != NULL;
   return real_main(argc, argv, environment);
 }
 
@@ -123,4 +132,42 @@ int socketpair(int domain, int type, int protocol, int ends[2]) {
 }
 int memfd_create(const char* name, unsigned flags) {
   return refuses('d') ? no_descriptor() : REAL(memfd_create)(name, flags);
+}
+
+static int refused_by_disk(char of, int code) {
+  if (!refuses(of)) return 0;
+  errno = code;
+  return 1;
+}
+// Pipes and terminals, such as standard output, are not on a disk.
+static int is_file(int descriptor) {
+  struct stat about;
+  return fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+ssize_t write(int file, const void* bytes, size_t count_of_bytes) {
+  if (is_file(file) && refused_by_disk('w', ENOSPC)) return -1;
+  return REAL(write)(file, bytes, count_of_bytes);
+}
+ssize_t pwrite(int file, const void* bytes, size_t count_of_bytes, off_t at) {
+  if (is_file(file) && refused_by_disk('w', ENOSPC)) return -1;
+  return REAL(pwrite)(file, bytes, count_of_bytes, at);
+}
+ssize_t pwrite64(int file, const void* bytes, size_t count_of_bytes, off64_t at) {
+  if (is_file(file) && refused_by_disk('w', ENOSPC)) return -1;
+  return REAL(pwrite64)(file, bytes, count_of_bytes, at);
+}
+int ftruncate(int file, off_t bytes) {
+  return refused_by_disk('g', ENOSPC) ? -1 : REAL(ftruncate)(file, bytes);
+}
+int fsync(int file) { return refused_by_disk('s', EIO) ? -1 : REAL(fsync)(file); }
+int rename(const char* from, const char* to) {
+  return refused_by_disk('r', EIO) ? -1 : REAL(rename)(from, to);
+}
+int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {
+  if (refused_by_disk('r', EIO)) return -1;
+  return REAL(renameat2)(from_folder, from, to_folder, to, flags);
+}
+int mkdir(const char* path, mode_t mode) {
+  return refused_by_disk('f', ENOSPC) ? -1 : REAL(mkdir)(path, mode);
 }
