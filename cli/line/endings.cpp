@@ -25,6 +25,7 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
 
+std::atomic<bool> has_words = true;
 pid_t program = 0;
 
 /// Writes "ringlab: ", the words and a line end to standard error in one piece.
@@ -45,7 +46,7 @@ void write_line(std::initializer_list<std::string_view> words) {
 void end_by(int signal) {
   if (::getpid() == program) {
     io::discard_uncommitted_files();
-    write_line({"ended by SIG", short_name_of_signal(signal), "."});
+    if (has_words) write_line({"ended by SIG", short_name_of_signal(signal), "."});
   }
   std::signal(signal, SIG_DFL);
   std::raise(signal);  // comes when the handler has returned
@@ -97,6 +98,8 @@ void say(std::string_view message) noexcept {
   std::fflush(stderr);
   write_line({message});
 }
+
+void leave_words_to_others() noexcept { has_words = false; }
 
 void take_precautions() noexcept {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) keep_closed(descriptor);

@@ -12,6 +12,9 @@ namespace ringlab::cli {
 /// failed write is ignored: there is nobody to be told.
 void say(std::string_view message) noexcept;
 
+/// Signals end the program without a word from here on: another rank tells the same error.
+void leave_words_to_others() noexcept;
+
 /// To be called before all else. Resources refused to the process then end it in an orderly way:
 ///  - a file that may not grow is a failed write, not SIGXFSZ;
 ///  - signals by which others end it (ending_signals.h) do so with a word, and without its

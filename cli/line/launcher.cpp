@@ -6,6 +6,8 @@
 #include <string_view>
 #include <thread>
 
+#include "cli/line/endings.h"
+
 namespace ringlab::cli {
 namespace {
 
@@ -57,6 +59,7 @@ std::string rank_prefix() {
 
 std::string said_in_turn(const std::vector<std::string>& words, const Error& error) {
   if (is_first_rank() || meets_in_a_folder(words)) return error.what();
+  leave_words_to_others();
   std::this_thread::sleep_for(kUntilTheFirstHasSpoken);
   return rank_prefix() + error.what();
 }
