@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 from catalogue import Lab, LabError, STAGES
+from workspace import write_file
 
 ROOT = STAGES.parent
 GLUE = "property_tests/stage_libraries/stage_library.h"
@@ -40,8 +41,7 @@ def write_headers(lab: Lab, folder: pathlib.Path) -> pathlib.Path:
     """Makes the include folder of a lab anew."""
     shutil.rmtree(folder, ignore_errors=True)
     for name, text in headers_of(lab).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+        write_file(folder / name, text)
     return folder
 
 

@@ -53,15 +53,17 @@ WORK_LOG_OF = """
 
 
 def write_file(path: pathlib.Path, text: str) -> None:
-    """Writes a file whole or not at all; bytes that are no UTF-8 survive reading and writing."""
+    """Writes a file whole or not at all; bytes that are no UTF-8 survive reading and writing. Errors name it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix="." + path.name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(name)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

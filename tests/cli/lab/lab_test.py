@@ -303,12 +303,14 @@ class ScarceMachine(LabTest):
         for name in ("as", "ld"):
             (broken / name).write_text("#!/bin/sh\necho no memory >&2; exit 1\n")
             (broken / name).chmod(0o755)
-        for limit in ("ulimit -v 150000", "ulimit -f 1", f'export CXX="c++ -B{broken}"'):
+        compiler = "the compiler: expected it to compile ringlab's own"
+        for limit, said in (("ulimit -v 150000", compiler), (f'export CXX="c++ -B{broken}"', compiler),
+                            ("ulimit -f 1", r"\.include/\S+\.h: expected a file .* found: File too large")):
             with self.subTest(limit):
                 done = subprocess.run(["sh", "-c", f'{limit}; exec "$@"', "sh", PROGRAM, "lab", "--dir", self.labs,
                                        "test", "02"], capture_output=True, text=True, timeout=600)
                 self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
-                self.assertRegex(done.stderr, "the compiler: expected it to compile ringlab's own")
+                self.assertRegex(done.stderr, said)
 
 
 class BusyMachine(unittest.TestCase):
