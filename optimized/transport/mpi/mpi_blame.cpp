@@ -5,6 +5,12 @@
 #include <vector>
 
 namespace ringlab::mpi {
+
+Clock::duration duration_of(double seconds) {
+  const std::chrono::duration<double> bounded(std::min(seconds, 1e9));
+  return std::chrono::duration_cast<Clock::duration>(bounded);
+}
+
 namespace {
 
 std::string chain_text(const std::vector<int>& chain) {

@@ -12,6 +12,8 @@
 namespace ringlab::mpi {
 
 using Clock = std::chrono::steady_clock;
+/// A duration of so many seconds, thirty years at most: it keeps deadlines representable.
+Clock::duration duration_of(double seconds);
 
 struct Suspicion {
   int suspect = kNobody;

@@ -11,17 +11,11 @@
 namespace ringlab::mpi {
 namespace {
 
-constexpr double kLeastSeconds = 20;  // many processes start at once, perhaps on a busy machine
-constexpr double kMostSeconds = 1e9;
+constexpr double kLeastToCall = 20;  // many processes start at once, perhaps on a busy machine
 constexpr double kGraceSeconds = 1;  // for a rank that is about to come
 // The time left after SIGTERM to the end of a job that is all right, on a busy machine too; launchers
 // leave a second before SIGKILL.
-constexpr std::chrono::milliseconds kStillToEnd{600};
-
-Clock::duration duration_of(double seconds) {
-  const std::chrono::duration<double> bounded(std::min(seconds, kMostSeconds));
-  return std::chrono::duration_cast<Clock::duration>(bounded);
-}
+constexpr std::chrono::milliseconds kStillToReturn{600};
 
 std::string what_happened(EndWish wish) {
   switch (wish) {
@@ -75,7 +69,7 @@ void CallGuard::run() {
   constexpr std::chrono::milliseconds kLook{10}, kRound{200}, kAway{500};
   const auto begin = Clock::now();
   // A user's timeout is for steps; bringing thousands of processes up may take longer than one.
-  auto deadline = begin + duration_of(std::max(options_.timeout_s, kLeastSeconds));
+  auto deadline = begin + duration_of(std::max(options_.timeout_s, kLeastToCall));
   auto soon = begin + duration_of(options_.timeout_s + kGraceSeconds);
   Clock::time_point look_at = begin, beat = begin;
   int continued = continuations();
@@ -92,12 +86,12 @@ void CallGuard::run() {
     beat = now;
     if (is_back) {  // its deadline was not of time that it had
       was_stopped_ = true;
-      deadline = std::max(deadline, now + kStillToEnd);
-      soon = std::max(soon, now + kStillToEnd);
+      deadline = std::max(deadline, now + kStillToReturn);
+      soon = std::max(soon, now + kStillToReturn);
     }
     const bool is_new = wish == EndWish::none && end_wish() != EndWish::none;
     // Asked to end: soon, but not at once, as the call may be about to return.
-    if (is_new) deadline = std::min(deadline, now + kStillToEnd);
+    if (is_new) deadline = std::min(deadline, now + kStillToReturn);
     wish = end_wish();
     if (is_new || now >= look_at) {
       ranks_.look();

@@ -13,12 +13,6 @@ constexpr std::chrono::milliseconds kRound{100};  // between looks at the proces
 // events. Launchers leave a second between SIGTERM and SIGKILL.
 constexpr std::chrono::milliseconds kPatience{150};
 constexpr std::chrono::milliseconds kAway{300};
-constexpr double kLongestTimeout = 1e9;  // thirty years; keeps the deadline representable
-
-Clock::duration duration_of(double seconds) {
-  const std::chrono::duration<double> bounded(std::min(seconds, kLongestTimeout));
-  return std::chrono::duration_cast<Clock::duration>(bounded);
-}
 
 }  // namespace
 

@@ -12,7 +12,8 @@
 namespace ringlab::mpi {
 namespace {
 
-constexpr double kLeastSeconds = 20;  // machines are busy, and folders on networks behind the times
+constexpr double kLeastToOutlast =
+    20;  // machines are busy, and folders on networks behind the times
 constexpr std::chrono::milliseconds kLook{2}, kStillToEnd{500};
 
 void initialise(const MpiOptions& options, LaunchedRanks& launched) {
@@ -70,7 +71,7 @@ void World::finish() {
 void World::outlast(int peer, const std::string& operation, const std::function<bool()>& done) {
   using Seconds = std::chrono::duration<double>;
   const auto begin = Clock::now();
-  Seconds patience(std::max(options_.timeout_s, kLeastSeconds));
+  Seconds patience(std::max(options_.timeout_s, kLeastToOutlast));
   bool is_asked = false;
   while (!done()) {
     const ProcessState state = processes_->look(peer);
