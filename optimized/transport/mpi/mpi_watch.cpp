@@ -7,8 +7,8 @@ namespace ringlab::mpi {
 namespace {
 
 constexpr std::chrono::milliseconds kBeat{5};
-constexpr std::chrono::milliseconds kPause{1};    // of an inquiry
-constexpr std::chrono::milliseconds kRound{100};  // between looks at the processes of others
+constexpr std::chrono::milliseconds kPause{1};       // of an inquiry
+constexpr std::chrono::milliseconds kLookEach{100};  // between looks at the processes of others
 // A rank at work that comes to wait within this time says more than this thread can: its last
 // events. Launchers leave a second between SIGTERM and SIGKILL.
 constexpr std::chrono::milliseconds kPatience{150};
@@ -111,7 +111,7 @@ void Watch::look(std::unique_lock<std::mutex>& lock) {
 // Who is at the end of the job may leave it, so they are not looked for by those who wait for that.
 bool Watch::look_around() {
   if (Clock::now() < look_at_) return false;
-  look_at_ = Clock::now() + kRound;
+  look_at_ = Clock::now() + kLookEach;
   const auto found = find_dead_here(control_, processes_);
   if (!found) return false;
   control_.announce({.finder = control_.rank(), .suspect = found->suspect, .why = found->why});
