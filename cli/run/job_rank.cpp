@@ -65,7 +65,7 @@ void print_verdict(const JobResult& job, Json& document, Output& output) {
   std::int64_t unbounded = 0;
   for (const RankReport& rank : job.ranks) unbounded += rank.unbounded;
   document["unbounded"] = unbounded;
-  output.print("check  {}{}\n", job.right ? "ok" : "WRONG", not_checked(unbounded));
+  output.print("check  {}{}\n", job.right ? "ok" : "WRONG", wide_bounds(unbounded));
 }
 
 std::string places_of(const JobOutput& output, int ranks) {

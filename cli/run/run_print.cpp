@@ -80,9 +80,9 @@ void print_checked_rows(const RunPlan& plan, Json& document, Output& output) {
   output.print("checked {}\n", describe_rows(plan.rows.size(), plan.problem(), gradients));
 }
 
-std::string not_checked(std::int64_t unbounded) {
+std::string wide_bounds(std::int64_t unbounded) {
   if (unbounded == 0) return "";
-  return fmt::format(", {} have no bound and were not checked", report::human_count(unbounded));
+  return fmt::format(", {} have bounds as wide as the answer", report::human_count(unbounded));
 }
 
 void print_check(const Report& report, Output& output) {
@@ -95,7 +95,7 @@ void print_check(const Report& report, Output& output) {
         tensor.tensor, tensor.passed() ? right : "WRONG", report::human_ratio(worst.ratio),
         worst.batch, worst.head, worst.token, worst.channel, worst.got, worst.exact, worst.allowed,
         report::human_count(tensor.failed), report::human_count(tensor.compared),
-        not_checked(tensor.unbounded));
+        wide_bounds(tensor.unbounded));
   }
   if (report.passed() && !report.held()) {
     output.print("check  NOTHING SHOWN: bounds are so wide that zeros would pass\n");

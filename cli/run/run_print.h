@@ -22,7 +22,7 @@ Json print_ranks(const std::vector<RankReport>& ranks, Output& output);
 void print_checked_rows(const RunPlan& plan, Json& document, Output& output);
 
 /// ", 3 have no bound and were not checked"; empty for none.
-std::string not_checked(std::int64_t unbounded);
+std::string wide_bounds(std::int64_t unbounded);
 
 /// A line for each tensor.
 void print_check(const Report& report, Output& output);

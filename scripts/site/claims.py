@@ -237,7 +237,7 @@ def slots() -> Claim:
 
 
 def wire() -> Claim:
-    words = "run optimized --random --tokens 1024 --ranks 4 --wire {} --check".format
+    words = "run optimized --random --tokens 256 --ranks 4 --wire {} --check".format
     rows = []
     for form in ("exact", "bf16", "fp8"):
         assert asked(words(form))["check"]["passed"]

@@ -32,12 +32,12 @@ class RandomInputTest(ProgramTest):
     def test_what_has_no_bound_is_not_called_right(self):
         words = ["optimized", "--random", "--tokens", 64, "--head-dim", 16, "--mask", "causal", "--wire", "fp8"]
         said = self.succeeds("run", *words, "--ranks", 4, "--scale", 1, "--check").out
-        self.assertRegex(said, r"check  o    open .*, [0-9 ]+ have no bound and were not checked\n")
+        self.assertRegex(said, r"check  o    open .*, [0-9 ]+ have bounds as wide as the answer\n")
         tensors = self.document(*words, "--ranks", 4, "--scale", 1, "--check")["check"]["tensors"]
         self.assertGreater(tensors[0]["unbounded"], 1000)
         nothing = ringlab("run", *words, "--ranks", 4, "--scale", 25, "--check")
         self.assertEqual(nothing.code, 1, nothing.out + nothing.err)
-        self.assertRegex(nothing.out, r"check  o    OPEN .*, 4 096 have no bound and were not checked\n")
+        self.assertRegex(nothing.out, r"check  o    OPEN .*, 4 096 have bounds as wide as the answer\n")
         self.assertEqual({one["unbounded"] for one in self.document(*words, "--check")["check"]["tensors"]}, {0})
 
     def test_more_ranks_than_tokens_and_a_single_row(self):
