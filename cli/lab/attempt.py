@@ -13,6 +13,7 @@ import time
 
 import headers
 from catalogue import Lab, LabError, PROGRAMS, STAGES
+from files import write_file
 from workspace import HIDDEN, Workspace
 
 COMPILER = os.environ.get("CXX") or os.environ.get("RINGLAB_COMPILER", "c++")
@@ -82,8 +83,8 @@ def compiler_says(lab: Lab, source: pathlib.Path, library: pathlib.Path) -> str:
     """The reason why there is no library; "" where there is one."""
     library.parent.mkdir(exist_ok=True)
     glue = library.with_suffix(".cpp")
-    glue.write_text(f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
-                    f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
+    write_file(glue, f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
+                     f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
     include = headers.write_headers(lab, library.with_suffix(".include"))
     words = [*shlex.split(COMPILER), *FLAGS, "-I", str(include), str(glue), "-o", str(library)]
     if not shutil.which(words[0]):

@@ -7,7 +7,7 @@ import pathlib
 import statistics
 
 import signature
-from workspace import write_file
+from files import write_texts
 
 STYLE = """:root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
@@ -28,8 +28,7 @@ def write_pages(folder: pathlib.Path, key: bytes) -> list[signature.NotSigned]:
             reports.append(signature.read(path, key))
         except signature.NotSigned as error:
             left_out.append(error)
-    write_file(folder / "class.html", page(reports))
-    write_file(folder / "class.csv", table(reports))
+    write_texts({folder / "class.html": page(reports), folder / "class.csv": table(reports)})
     return left_out
 
 

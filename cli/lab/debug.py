@@ -7,7 +7,8 @@ import textwrap
 import tomllib
 
 from catalogue import Lab, LabError, STAGES, all_labs, find_lab, without_marks
-from workspace import HIDDEN, Workspace, write_file
+from files import write_file
+from workspace import HIDDEN, Workspace
 
 sys.path.insert(0, str(STAGES.parent / "property_tests" / "mutants"))
 import generate  # noqa: E402

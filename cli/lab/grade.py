@@ -15,7 +15,8 @@ import signature
 import submission
 from catalogue import Lab, LabError, all_labs, labs_between
 from submission import WORK_LOG
-from workspace import Workspace, count_of_labs, exported, write_file
+from files import write_texts
+from workspace import Workspace, count_of_labs, exported
 
 
 def run(options) -> int:
@@ -93,9 +94,8 @@ def kept(document: dict, output: pathlib.Path, seeds: grading.Seeds) -> dict:
     if native.exists() or native.is_symlink():
         document = grading.best_of(document, signature.read(native, seeds.key))
     document = signature.signed(document, seeds.key)
-    write_file(native, json.dumps(document, indent=1, sort_keys=True) + "\n")
-    for name, make in grade_reports.ADAPTERS.items():
-        write_file(folder / name, make(document))
+    reports = {folder / name: make(document) for name, make in grade_reports.ADAPTERS.items()}
+    write_texts({native: json.dumps(document, indent=1, sort_keys=True) + "\n"} | reports)
     return document
 
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from catalogue import Lab, LabError, STAGES
-from workspace import write_file
+from files import write_file
 
 ROOT = STAGES.parent
 GLUE = "property_tests/stage_libraries/stage_library.h"

@@ -15,7 +15,8 @@ import debug  # noqa: E402
 import grade  # noqa: E402
 from catalogue import (LabError, Lab, all_labs, did_you_mean, find_lab,  # noqa: E402
                        labs_between)
-from workspace import Workspace, count_of_labs, export, exported, write_file  # noqa: E402
+from files import write_file  # noqa: E402
+from workspace import Workspace, count_of_labs, export, exported  # noqa: E402
 
 
 def workspace_of(options: argparse.Namespace) -> Workspace:
@@ -39,8 +40,15 @@ def write_json(options, document: dict) -> None:
     text = json.dumps({"schema": 1, "action": options.action} | document, indent=1) + "\n"
     if options.json == "-":
         sys.__stdout__.write(text)
+    elif options.json and pathlib.Path(options.json).is_char_device():
+        pathlib.Path(options.json).write_text(text, encoding="utf-8")
     elif options.json:
         write_file(pathlib.Path(options.json), text)
+
+
+def check_json(path: pathlib.Path) -> None:
+    if path.exists() and not path.is_file() and not path.is_char_device():
+        raise LabError(f"--json: expected a file, found something else: {path}. Give - for standard output")
 
 
 def do_list(options) -> int:
@@ -329,6 +337,7 @@ def main() -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # the document alone
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of every `finally`
     try:
+        check_json(pathlib.Path(options.json or "-"))
         code = options.run(options)
         print(end="", file=sys.__stdout__, flush=True)
         return code

@@ -1,6 +1,7 @@
 """A submission: the files of the labs and the work log, from a folder or a .zip."""
 import dataclasses
 import hashlib
+import io
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import zipfile
 import zlib
 
 from catalogue import LabError, all_labs
+from files import write_files
 
 WORK_LOG = "worklog.md"
 MOST_BYTES = 1 << 20  # of a file
@@ -126,9 +128,11 @@ def text_of(content: bytes, path: pathlib.Path) -> str:
 
 def pack(entries: dict[str, tuple[bytes, int]], target: pathlib.Path) -> None:
     """Writes a .zip of (content, mode) by name, without dates and owners: equal files give equal bytes."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in sorted(entries):
             content, mode = entries[name]
             entry = zipfile.ZipInfo(name)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, mode << 16
             packed.writestr(entry, content)
+    write_files({target: whole.getvalue()})

@@ -4,9 +4,9 @@ import fcntl
 import json
 import os
 import pathlib
-import tempfile
 
 from catalogue import Lab, LabError, all_labs, stubs_in
+from files import write_file, write_files, write_texts
 from lesson import lesson_of
 from submission import WORK_LOG, text_of
 
@@ -50,21 +50,6 @@ WORK_LOG_OF = """
 - A figure of a run of mine, and the command that printed it:
 - What I would ask:
 """
-
-
-def write_file(path: pathlib.Path, text: str) -> None:
-    """Writes a file whole or not at all; bytes that are no UTF-8 survive reading and writing. Errors name it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix="." + path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException as error:
-        os.unlink(name)
-        if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
 
 
 def check_state(state) -> None:
@@ -139,14 +124,15 @@ class Workspace:
         return [exercise.name for exercise in lab.exercises if exercise.name in left]
 
     def reset(self, lab: Lab) -> pathlib.Path | None:
-        """Writes the lab's file as at the beginning; returns the path that the old one was moved to."""
+        """Writes the lab's file as at the beginning; returns the path that the old one has then."""
         path, aside = self.path / lab.file_name(), None
-        if path.exists() and path.read_bytes() != lab.skeleton().encode():
+        contents = {path: lab.skeleton().encode()}
+        if path.exists() and path.read_bytes() != contents[path]:
             number = 1
             while (aside := path.with_suffix(f".h.{number}")).exists():
                 number += 1
-            os.replace(path, aside)
-        write_file(path, lab.skeleton())
+            contents = {aside: path.read_bytes()} | contents
+        write_files(contents)
         with self.changing():
             self.state["labs"].pop(lab.id, None)
         return aside
@@ -168,30 +154,30 @@ def export(path: pathlib.Path, labs: list[Lab]) -> list[str]:
         if (path / lab.file_name()).exists():
             raise LabError(f"{path / lab.file_name()}: expected no such file yet, found one. "
                            "Take another folder, or `ringlab lab reset`", 3)
-    for lab in labs:
-        write_file(path / lab.file_name(), lab.skeleton())
-    for lab in labs:
-        folder = path / f"{lab.id}_{lab.name}"
-        write_file(folder / "lesson.md", lesson_of(lab, folder))
+    texts = {path / lab.file_name(): lab.skeleton() for lab in labs}
+    lessons = {(path / lab.file_name()).parent / "lesson.md": lab for lab in labs}
+    to_come = {os.path.normpath(file) for file in (*texts, *lessons)}
+    texts |= {file: lesson_of(lab, file.parent, to_come) for file, lab in lessons.items()}
     readmes = [README.format(first=lab.id) for lab in [labs[0], *all_labs()]]
-    kept = [name for name, texts in [("README.md", readmes), ("AGENTS.md", [AGENTS])]
-            if not is_written(path / name, texts)]
-    write_work_log(path / WORK_LOG, labs)
+    kept = []
+    for name, known in [("README.md", readmes), ("AGENTS.md", [AGENTS])]:
+        if is_changed(path / name, known):
+            kept.append(name)
+        else:
+            texts[path / name] = known[0]
+    texts[path / WORK_LOG] = work_log(path / WORK_LOG, labs)
     if not (path / STATE).exists():
-        write_file(path / STATE, json.dumps(NOTHING_TRIED) + "\n")
+        texts[path / STATE] = json.dumps(NOTHING_TRIED) + "\n"
+    write_texts(texts)
     return kept
 
 
-def is_written(path: pathlib.Path, texts: list[str]) -> bool:
-    """Writes the first of the texts, unless the file holds something else than one of them."""
-    if path.exists() and path.read_bytes() not in [text.encode() for text in texts]:
-        return False
-    write_file(path, texts[0])
-    return True
+def is_changed(path: pathlib.Path, texts: list[str]) -> bool:
+    return path.exists() and path.read_bytes() not in [text.encode() for text in texts]
 
 
-def write_work_log(path: pathlib.Path, labs: list[Lab]) -> None:
-    """Adds missing parts to the work log; the learner's text stays."""
+def work_log(path: pathlib.Path, labs: list[Lab]) -> str:
+    """The work log with the parts that are missing; the learner's text stays."""
     text = WORK_LOG_TEXT
     if path.exists():
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
@@ -199,4 +185,4 @@ def write_work_log(path: pathlib.Path, labs: list[Lab]) -> None:
         title = f"{lab.id} {lab.name}"
         if f"\n## {title}\n" not in text:
             text += WORK_LOG_OF.format(title=title)
-    write_file(path, text)
+    return text

@@ -66,6 +66,7 @@ void on_signal(int signal, void (*handler)(int)) {
 
 [[noreturn]] void leave_at_once(std::string_view message) noexcept {
   say(message);
+  io::discard_uncommitted_files();
   std::_Exit(static_cast<int>(ErrorKind::environment));
 }
 

@@ -1,10 +1,12 @@
 #include "cli/line/output.h"
 
+#include <fcntl.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -82,6 +84,22 @@ std::string document_text(const std::string& command, const Json& document, int 
                 {"flags", build.flags},       {"command", command}};
   whole.update(document);
   return plain_json(whole.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+/// Usage error for what would hang, or is no place for results: a pipe that nobody reads, a socket, a
+/// disk. A pipe that is read stays open until the program ends, since its reader ends with the last
+/// writer.
+void check_kind(const std::string& option, const std::string& path,
+                const std::filesystem::file_status& status) {
+  using std::filesystem::file_type;
+  const auto refuse = [&](const char* found, const char* hint) {
+    throw_usage_error({"--" + option, "a file", path + found, hint});
+  };
+  if (status.type() == file_type::socket) refuse(", a socket", "");
+  if (status.type() == file_type::block) refuse(", a disk", "");
+  if (status.type() != file_type::fifo) return;
+  if (::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC) >= 0 || errno != ENXIO) return;
+  refuse(", a pipe that nobody reads", "Start its reader first.");
 }
 
 std::string_view kind_name(ErrorKind kind) {
@@ -235,6 +253,7 @@ void check_writable(const std::string& option, const std::string& path) {
   if (std::filesystem::is_directory(status) && option != "output") {  // check_output() asks
     throw_environment_error({"--" + option, "a file", path + ", a folder", ""});
   }
+  check_kind(option, path, status);
 }
 
 void check_file(const std::string& option, const std::string& path) {

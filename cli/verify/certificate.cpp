@@ -101,12 +101,9 @@ report::CertificateFacts certificate_facts(const VerifyPlan& plan, const report:
   return facts;
 }
 
-void write_certificate(const std::string& path, const report::CertificateJson& certificate) {
-  const std::string text =
-      path.ends_with(".html")
-          ? report::certificate_page(certificate)
-          : certificate.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  io::write_file(path, text);
+std::string certificate_text(const std::string& path, const report::CertificateJson& certificate) {
+  if (path.ends_with(".html")) return report::certificate_page(certificate);
+  return certificate.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ringlab::cli

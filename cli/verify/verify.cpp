@@ -104,9 +104,9 @@ void write_files(const VerifyFiles& files, const Verification& done, Output& out
   }
   if (!files.certificate) return;
   const auto certificate = report::make_certificate(done.run, done.facts);
-  write_certificate(*files.certificate, certificate);
-  output.print("certificate in {}: {}\n", *files.certificate,
-               report::certificate_words(certificate));
+  output.files().write(*files.certificate, certificate_text(*files.certificate, certificate));
+  output.write_at_the_end("certificate in " + *files.certificate + ": " +
+                          report::certificate_words(certificate));
 }
 
 /// A verification as the command line asks for it, read and checked.

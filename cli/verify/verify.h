@@ -104,8 +104,8 @@ std::vector<std::string> command_words(const Command& command, const Arguments& 
 /// The facts of this machine, this build and this plan. Tries the exact reference.
 report::CertificateFacts certificate_facts(const VerifyPlan& plan, const report::VerifyRun& run);
 
-/// Writes a certificate as JSON or as a page, by the ending of the name.
-void write_certificate(const std::string& path, const report::CertificateJson& certificate);
+/// A certificate as JSON or as a page, by the ending of its name.
+std::string certificate_text(const std::string& path, const report::CertificateJson& certificate);
 
 /// Runs the words after `ringlab verify` and gives the certificate of that.
 using RunAgain = std::function<report::CertificateJson(const std::vector<std::string>& words)>;

@@ -48,12 +48,11 @@ class Held {
   sigset_t before_{};
 };
 
-[[noreturn]] void throw_write_error(const fs::path& path, int code) {
-  throw_failed_call(ErrorKind::environment,
-                    {.where = printable(path.string()),
-                     .expected = "to write the file",
-                     .hint = "Nothing was left behind"},
-                    code);
+[[noreturn]] void throw_write_error(const fs::path& path, int code,
+                                    const std::string& hint = "Nothing was left behind") {
+  throw_failed_call(
+      ErrorKind::environment,
+      {.where = printable(path.string()), .expected = "to write the file", .hint = hint}, code);
 }
 
 /// Writes all and closes; 0 or an errno. The descriptor is closed in any case.
@@ -78,6 +77,15 @@ void write_to_standard_output(const std::string& contents) {
   if (written != contents.size() || std::fflush(stdout) != 0) {
     throw_write_error("standard output", errno);
   }
+}
+
+/// Writes to a device or a pipe; one that nobody reads is an error, no wait for a reader.
+void write_to_device(const fs::path& path, const std::string& contents) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) throw_write_error(path, errno);
+  ::fcntl(descriptor, F_SETFL, 0);  // a slow reader is waited for
+  const int code = write_and_close(descriptor, contents, false);
+  if (code != 0) throw_write_error(path, code);
 }
 
 /// The path that a link leads to, even if its file is still to be made; other paths as they are.
@@ -159,9 +167,11 @@ void AtomicFiles::discard() {
   folders_.clear();
 }
 
-/// A descriptor, or -1 with an errno. Nobody can discard the others between file and note.
+/// A descriptor, or -1 with an errno. Nobody can discard the others between file and note, for which
+/// memory is there first.
 int AtomicFiles::open_temporary(File file, int flags) {
   const Held held;
+  files_.reserve(files_.size() + 1);
   const int descriptor =
       ::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags,
              mode_beside(file.path));
@@ -172,14 +182,9 @@ int AtomicFiles::open_temporary(File file, int flags) {
 void AtomicFiles::write(const fs::path& given, const std::string& contents) {
   static std::atomic<unsigned> counter = 0;
   if (given == "-") return write_to_standard_output(contents);
-  const fs::path path = behind_links(given);
   std::error_code ignored;
-  if (fs::exists(path, ignored) && !regular_file(path)) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    const int code = descriptor < 0 ? errno : write_and_close(descriptor, contents, false);
-    if (code != 0) throw_write_error(given, code);
-    return;
-  }
+  if (fs::exists(given, ignored) && !regular_file(given)) return write_to_device(given, contents);
+  const fs::path path = behind_links(given);
   int descriptor = -1;
   do {
     const std::string mark = std::to_string(::getpid()) + "." + std::to_string(counter++);
@@ -229,37 +234,52 @@ fs::path AtomicFiles::share(const fs::path& given, const std::string& mark, std:
   return temporary;
 }
 
-/// 0 or an errno.
+/// 0 or an errno. Links stand in for exchange where a file system lacks it; where it lacks both, the
+/// old file is lost if a later one cannot have its name.
 int AtomicFiles::give_name(File& file) {
   take_permissions(file.temporary, file.path);
-  file.replaces = exchange(file.temporary, file.path);  // not every file system can
-  file.named = file.replaces || ::rename(file.temporary.c_str(), file.path.c_str()) == 0;
+  if (exchange(file.temporary, file.path)) {
+    std::swap(file.temporary, file.old);
+    file.replaces = file.named = true;
+    return 0;
+  }
+  file.replaces = ::link(file.path.c_str(), file.old.c_str()) == 0;
+  file.named = ::rename(file.temporary.c_str(), file.path.c_str()) == 0;
   return file.named ? 0 : errno;
 }
 
-void AtomicFiles::take_back(File& file) {
-  if (!file.named) return;
-  if (file.replaces) {
-    exchange(file.temporary, file.path);
-  } else {
-    ::rename(file.path.c_str(), file.temporary.c_str());
+/// False where the system refuses that, too: the old file keeps its other name.
+bool AtomicFiles::take_back(const File& file) {
+  if (file.named && file.replaces) return ::rename(file.old.c_str(), file.path.c_str()) == 0;
+  const fs::path& made = file.named ? file.path : file.old;
+  if (file.named || file.replaces) ::unlink(made.c_str());
+  return true;
+}
+
+void AtomicFiles::fail(const fs::path& path, int failure) {
+  std::string left;
+  for (const File& file : files_) {
+    if (!take_back(file)) left += (left.empty() ? "" : ", ") + printable(file.old.string());
   }
+  const fs::path given = path;
+  discard();
+  if (left.empty()) throw_write_error(given, failure);
+  throw_write_error(given, failure, "Files that were there before are now " + left);
 }
 
 void AtomicFiles::commit() {
   const Held held;
-  for (File& file : files_) {
-    const int failure = give_name(file);
-    if (failure == 0) continue;
-    const fs::path path = file.path;
-    for (File& before : files_) take_back(before);
-    discard();
-    throw_write_error(path, failure);
-  }
   std::set<fs::path> folders;
-  for (const File& file : files_) {
-    if (file.replaces) ::unlink(file.temporary.c_str());
+  for (File& file : files_) {
     folders.insert(file.path.parent_path());
+    file.old = file.temporary;
+    file.old += ".old";
+  }
+  for (File& file : files_) {
+    if (const int failure = give_name(file); failure != 0) fail(file.path, failure);
+  }
+  for (const File& file : files_) {
+    if (file.replaces) ::unlink(file.old.c_str());
   }
   for (const fs::path& folder : folders) sync_folder(folder);
   files_.clear();

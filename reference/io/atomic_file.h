@@ -47,13 +47,14 @@ class AtomicFiles {
   friend void discard_uncommitted_files();
   struct File {
     std::filesystem::path path, temporary;
-    bool named = false;
-    bool replaces = false;  ///< once named: what was there before has the temporary name
+    std::filesystem::path old = {};  ///< another name for what it replaces, from commit() on
+    bool named = false, replaces = false;
   };
 
   int open_temporary(File file, int flags);
-  int give_name(File& file);
-  void take_back(File& file);
+  static int give_name(File& file);
+  static bool take_back(const File& file);
+  [[noreturn]] void fail(const std::filesystem::path& path, int failure);
   void remove() const;
   void discard();
 

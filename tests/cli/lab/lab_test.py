@@ -501,6 +501,14 @@ class Files(LabTest):
             os.close(writing)
             self.assertEqual((done.returncode, done.stderr), (141, b""))
 
+    def test_json_goes_to_devices_and_no_pipes(self):
+        self.export("--stages", "05-05")
+        pipe, null = self.folder / "pipe", pathlib.Path("/dev/null")
+        os.mkfifo(pipe)
+        self.assert_ends(self.lab("--json", pipe, "list"), 2, "--json: expected a file", "Give -")
+        self.assert_ends(self.lab("--json", null, "list"), 0)
+        self.assertTrue(null.is_char_device())
+
     def test_pages_that_were_changed_stay(self):
         self.export("--stages", "05-05")
         self.assertNotIn("As you left", self.succeeds("lab", "export", self.labs, "--stages",

@@ -1,6 +1,7 @@
 """Exit codes and messages of the command line, wrong ones above all."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import time
@@ -406,6 +407,26 @@ class OutputTest(ProgramTest):
             self.assertEqual(list(results.iterdir()), [], output)
         self.succeeds("run", "optimized", *made, results / "o.safetensors")
         self.assertEqual(len(list(results.iterdir())), 2)
+
+    def test_results_go_to_no_pipe_that_nobody_reads(self):
+        pipe, other = self.folder / "o.safetensors", self.folder / "c.json"
+        os.mkfifo(pipe)
+        os.mkfifo(other)
+        made = ("--random", "--tokens", "8")
+        for words in (("run", "optimized", *made, "--output", pipe),
+                      ("run", "optimized", *made, "--json", pipe),
+                      ("run", "optimized", *made, "--trace", pipe), ("simulate", "--svg", pipe),
+                      ("plan", "--html", pipe), ("verify", "ring", "--certificate", other)):
+            self.fails(2, [words[-2], "a pipe that nobody reads", "Start its reader"], *words, timeout=20)
+        with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+            self.succeeds("run", "optimized", *made, "--json", pipe)
+            self.assertEqual(json.loads(reader.read())["command"], "run")
+
+    def test_results_go_to_devices_and_standard_output(self):
+        made = ("run", "optimized", "--random", "--tokens", "8")
+        self.succeeds(*made, "--json", "/dev/null")
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device())
+        self.assertIn('"command": "run"', self.succeeds(*made, "--json", "/dev/stdout").out)
 
     def test_links_are_followed_even_to_what_is_not_there_yet(self):
         made = ("run", "optimized", "--random", "--tokens", "8", "--output")

@@ -13,12 +13,16 @@ SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.
 
 
 class SignalsTest(ProgramTest):
-    """A pipe that nobody reads holds the program where all is written and nothing has its name."""
+    """A pipe that is full holds the program where all is written and nothing has its name."""
 
     def setUp(self):
         super().setUp()
         self.pipe = self.folder / "pipe"
         os.mkfifo(self.pipe)
+        self.reader = os.fdopen(os.open(self.pipe, os.O_RDWR | os.O_NONBLOCK), "wb", buffering=0)
+        self.addCleanup(self.reader.close)
+        while self.reader.write(b" " * 4096):
+            pass
         self.results = self.folder / "results"
         self.results.mkdir()
 
@@ -63,6 +67,7 @@ class SignalsTest(ProgramTest):
         time.sleep(0.1)
         self.assertIsNone(program.poll())
         with open(self.pipe, "rb") as reader:
+            self.reader.close()
             self.assertIn(b'"command": "run"', reader.read())
         self.assertEqual(program.wait(timeout=20), 0)
         self.assertEqual(list(self.results.iterdir()), [output])
@@ -90,6 +95,14 @@ class FullDiskTest(ProgramTest):
                 said = f"{size} {output} {done}"
                 self.assertEqual(done.stdout.split(), [b"4", b"."], said)
                 self.assertIn(b"No space left", done.stderr, said)
+
+    def test_leaves_no_part_of_labs(self):
+        if self.on_a_disk("4k", "true").returncode != 0:
+            self.skipTest("no file system can be mounted here")
+        for size in self.SIZES:
+            done = self.on_a_disk(size, f"{PROGRAM} lab export new/labs; echo $?; find .")
+            self.assertEqual(done.stdout.split(), [b"4", b"."], f"{size} {done}")
+            self.assertRegex(done.stderr, rb"ringlab: new/labs/\S+: .*No space left")
 
 
 if __name__ == "__main__":

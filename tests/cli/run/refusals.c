@@ -1,7 +1,8 @@
 // What a machine may refuse, to be preloaded: RINGLAB_REFUSE=KIND:FIRST:COUNT:PROGRAM refuses the
-// requests number FIRST … FIRST + COUNT - 1 of a kind (memory, threads, descriptors; of files: write,
-// grow, sync, rename, folder) that PROGRAM makes once its main() has begun. With RINGLAB_KILL set the
-// first of them ends the program by SIGKILL.
+// requests number FIRST … FIRST + COUNT - 1 of a kind (memory, threads, descriptors; of files: create,
+// write, grow, sync, rename, folder; names: rename, where nothing can be exchanged) that PROGRAM makes once its main() has begun. With RINGLAB_KILL
+// set the first of them ends the program by SIGKILL; each writes a byte to the descriptor
+// RINGLAB_TOLD, where that is given.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,18 +19,21 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 static char kind;  // 0 until main() begins, and where nothing is refused
 static long first, count;
 static int kills;
+static int told = -1;
 static atomic_long asked;
 
 static int refuses(char of) {
   if (kind != of) return 0;
   const long number = atomic_fetch_add(&asked, 1);
   const int refused = number >= first && number - first < count;
+  if (refused && told >= 0) syscall(SYS_write, told, "r", 1);
   if (refused && kills) raise(SIGKILL);
   return refused;
 }
@@ -42,6 +46,7 @@ static int main_with_refusals(int argc, char** argv, char** environment) {
   const int found = wish ? sscanf(wish, "%31[a-z]:%ld:%ld:%63s", word, &first, &count, program) : 0;
   if (found == 4 && strcmp(program, program_invocation_short_name) == 0) kind = word[0];
   kills = getenv("RINGLAB_KILL") != NULL;
+  if (getenv("RINGLAB_TOLD")) told = atoi(getenv("RINGLAB_TOLD"));
   return real_main(argc, argv, environment);
 }
 
@@ -98,6 +103,11 @@ static int no_descriptor(void) {
   errno = EMFILE;
   return -1;
 }
+static int opening_is_refused(int flags) {
+  const int creates = (flags & O_CREAT) != 0 && refuses('c');
+  errno = creates ? ENOSPC : EMFILE;
+  return creates || refuses('d');
+}
 
 static mode_t mode_of(int flags, va_list* rest) {
   return (flags & O_CREAT) != 0 ? va_arg(*rest, mode_t) : 0;
@@ -108,14 +118,14 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const mode_t mode = mode_of(flags, &rest);
   va_end(rest);
-  return refuses('d') ? no_descriptor() : REAL(open)(path, flags, mode);
+  return opening_is_refused(flags) ? -1 : REAL(open)(path, flags, mode);
 }
 int open64(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const mode_t mode = mode_of(flags, &rest);
   va_end(rest);
-  return refuses('d') ? no_descriptor() : REAL(open64)(path, flags, mode);
+  return opening_is_refused(flags) ? -1 : REAL(open64)(path, flags, mode);
 }
 FILE* fopen(const char* path, const char* mode) {
   if (!refuses('d')) return REAL(fopen)(path, mode);
@@ -162,10 +172,11 @@ int ftruncate(int file, off_t bytes) {
 }
 int fsync(int file) { return refused_by_disk('s', EIO) ? -1 : REAL(fsync)(file); }
 int rename(const char* from, const char* to) {
-  return refused_by_disk('r', EIO) ? -1 : REAL(rename)(from, to);
+  return refused_by_disk('r', EIO) || refused_by_disk('n', EIO) ? -1 : REAL(rename)(from, to);
 }
 int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {
-  if (refused_by_disk('r', EIO)) return -1;
+  if (kind == 'n') errno = EINVAL;
+  if (kind == 'n' || refused_by_disk('r', EIO)) return -1;
   return REAL(renameat2)(from_folder, from, to_folder, to, flags);
 }
 int mkdir(const char* path, mode_t mode) {

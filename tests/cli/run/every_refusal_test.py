@@ -1,0 +1,128 @@
+"""The k-th request of a kind is refused, or all from it on, for every k until a run asks no more: commands
+that write end right or with exit code 4 and a message that names what was refused; results are there whole
+or not at all, and what was there before stays. RINGLAB_REFUSALS_ALL=1 tries every k of memory, too."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+from program import PROGRAM, ProgramTest
+
+REFUSALS = os.environ.get("RINGLAB_REFUSALS", "")
+EVERY = bool(os.environ.get("RINGLAB_REFUSALS_ALL"))
+LAB = pathlib.Path(__file__).resolve().parents[3] / "cli/lab/main.py"
+FOR_EVER = 10**9
+OF_FILES = ("create", "write", "grow", "sync", "rename", "names", "folder")
+NAMED = {"memory": "memory", "threads": "thread|Resource temporarily unavailable",
+         "descriptors": "Too many open files", "sync": "Input/output error",
+         "rename": "Input/output error", "names": "Input/output error"}  # others: a full disk
+# Requests of memory between two that are refused.
+STRIDE = 1 if EVERY else 997
+
+MADE = ["--random", "--tokens", "16", "--heads", "2"]
+RUN = ["run", "optimized", *MADE, "--ranks", "2", "--json", "r.json", "--trace", "t.json"]
+COMMANDS = {
+    "run": [*RUN, "--output", "o.safetensors"],
+    "run_to_a_folder": [*RUN, "--output", "new/"],
+    "run_backward": ["run", "optimized", *MADE, "--backward", "--output", "o.safetensors"],
+    "verify": ["verify", "ring", *MADE, "--laws", "equals_reference", "--cases", "1", "--json", "r.json",
+               "--html", "r.html", "--certificate", "c.json"],
+    "plan": ["plan", "--tokens", "4096", "--ranks", "1,2", "--json", "r.json", "--html", "r.html"],
+    "simulate": ["simulate", "--tokens", "4096", "--ranks", "2", "--json", "r.json", "--trace", "t.json",
+                 "--svg", "r.svg", "--html", "r.html"],
+    "bench": ["bench", "--tokens", "16", "--ranks", "2", "--rounds", "1", "--json", "r.json",
+              "--html", "r.html"],
+    "compare": ["compare", *MADE, "--ranks", "2", "--json", "r.json", "--html", "r.html"],
+    "list": ["list", "--json", "r.json"],
+}
+
+
+def contents(folder):
+    """What lies in a folder, by name: the bytes of files, None for folders."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+            for path in folder.rglob("*")}
+
+
+@unittest.skipUnless(REFUSALS, "no library that refuses")
+class EveryRefusalTest(ProgramTest):
+    program = [PROGRAM]
+
+    def start(self, words, folder, wish=""):
+        """Runs a command in a folder; what it did, and True where something was refused."""
+        told, tells = os.pipe()
+        refusing = {"LD_PRELOAD": REFUSALS, "RINGLAB_REFUSE": wish, "RINGLAB_TOLD": str(tells),
+                    "RINGLAB_NCCL_LIBRARY": "none"}  # NVIDIA's own dies of refusals while it is loaded
+        done = subprocess.run([*self.program, *words], capture_output=True, cwd=folder, timeout=60,
+                              env=os.environ | refusing, pass_fds=[tells])
+        os.close(tells)
+        with open(told, "rb") as reader:
+            return done, bool(reader.read())
+
+    def refused(self, words, earlier, whole, kind, first, count):
+        """True where something was refused: the promises are kept."""
+        folder = self.folder / "here"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(earlier, folder)
+        before = contents(folder)
+        wish = f"{kind}:{first}:{count}:{pathlib.Path(self.program[0]).name}"
+        done, something = self.start(words, folder, wish)
+        after, error = contents(folder), done.stderr.decode()
+        said = f"{wish} {words}: {done.returncode}\n{error}\n{sorted(before)}\n{sorted(after)}"
+        if done.returncode == 0:
+            self.assertEqual(sorted(after), sorted(whole), said)
+            self.assertNotIn(b"before", after.values(), said)
+            return something
+        self.assertEqual(done.returncode, 4, said)
+        self.assertRegex(error, r"^ringlab: [^\n]+\n$", said)
+        self.assertRegex(error, NAMED.get(kind, "No space left on device"), said)
+        if kind in OF_FILES:
+            self.assertRegex(error, "|".join(map(re.escape, whole)), said)
+        if kind in ("rename", "names") and count == FOR_EVER:  # no way back: another name is told
+            for kept, name in re.findall(r"(\S*?\.(\S+)\.\d+\.\d+\.tmp(?:\.old)?)", error):
+                own = str(pathlib.Path(kept).with_name(name))
+                if (earlier := after.pop(kept)) != before.get(own):
+                    self.assertFalse(json.loads(earlier)["complete"], said)
+                before[own] = after[own]
+        if after.get("r.json") != before.get("r.json"):
+            document = json.loads(after["r.json"])
+            self.assertEqual(document.get("error", {"exit_code": 4})["exit_code"], 4, said)
+            self.assertTrue("error" in document or not document["complete"], said)
+            before["r.json"] = after["r.json"]
+        self.assertEqual(after, before, said)
+        return something
+
+    def refuse_all(self, words, kinds, earlier=None):
+        """Each request of each kind, with an empty folder and with earlier results in it."""
+        empty, full = self.folder / "empty", self.folder / "full"
+        empty.mkdir()
+        shutil.copytree(earlier or empty, full)
+        done, _ = self.start(words, full)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        whole = contents(full)
+        for path in () if earlier else [path for path in full.rglob("*") if path.is_file()]:
+            path.write_bytes(b"before")
+        for kind in kinds:
+            for first in range(0, 10**6, STRIDE if kind == "memory" else 1):
+                tries = [(empty, 1), (empty, FOR_EVER), (full, 1), (full, FOR_EVER)]
+                if kind == "memory" and not EVERY:
+                    tries = [(empty, 1), (full, FOR_EVER)]
+                with self.subTest(kind=kind, first=first):
+                    if not any([self.refused(words, folder, whole, kind, first, count)
+                                for folder, count in tries]):
+                        break
+
+
+def test_of(words):
+    return lambda self: self.refuse_all(words, (*OF_FILES, "descriptors", "threads", "memory"))
+
+
+for name, line in COMMANDS.items():
+    setattr(EveryRefusalTest, f"test_{name}", test_of(line))
+
+
+if __name__ == "__main__":
+    unittest.main()
