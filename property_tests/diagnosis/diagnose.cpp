@@ -137,6 +137,7 @@ void explain_forward(const Subject& subject, const Case& failing, const std::vec
   }
   diagnosis.cases = static_cast<int>(all.size());
   keep_confirmed(subject, failing, diagnosis);
+  keep_simplest(diagnosis.explains);
 }
 
 /// Shortens a long case to its beginning: hypotheses are computed pair by pair, and mistakes of any
@@ -185,6 +186,10 @@ Diagnosis diagnose(const Subject& given, const Law& law, const Case& shrunk) {
     note({event->suspect, event->where});
     return diagnosis;
   }
+  if (are_never_written(all)) {
+    note({kNeverWritten});
+    return diagnosis;
+  }
   if (std::ranges::any_of(all, &Evidence::wrong)) {
     const bool repeats = look_at_answers(subject, all, diagnosis);
     explain_forward(subject, looked_at, all, diagnosis);
@@ -212,6 +217,7 @@ std::vector<Suspect> known_mistakes() {
   for (const Suspect& suspect : gradient_suspects()) add_once(known, suspect);
   for (const Suspect& suspect : law_suspects()) add_once(known, suspect);
   for (const Suspect& suspect : event_suspects()) add_once(known, suspect);
+  add_once(known, kNeverWritten);
   return known;
 }
 

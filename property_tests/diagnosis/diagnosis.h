@@ -12,6 +12,7 @@ namespace ringlab::verify {
 struct Suspect {
   std::string id;    ///< "mask.one_key_too_many"
   std::string what;  ///< "query i sees key i + 1"
+  int terms = 1;     ///< how much the edit speaks of: of several explanations the simplest counts
   friend bool operator==(const Suspect&, const Suspect&) = default;
 };
 

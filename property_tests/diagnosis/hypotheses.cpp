@@ -1,8 +1,15 @@
 #include "property_tests/diagnosis/hypotheses.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace ringlab::verify {
+
+void keep_simplest(std::vector<Suspect>& suspects) {
+  if (suspects.empty()) return;
+  const int least = std::ranges::min(suspects, {}, &Suspect::terms).terms;
+  std::erase_if(suspects, [=](const Suspect& suspect) { return suspect.terms > least; });
+}
 
 Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit) {
   return {std::move(suspect), [edit = std::move(edit)](const Scene& scene) {
@@ -35,7 +42,7 @@ const std::vector<Hypothesis>& forward_hypotheses() {
     for (const auto group :
          {softmax_mistakes, mask_mistakes, scale_mistakes, head_mistakes, lse_mistakes,
           ring_mistakes, placement_mistakes, wire_mistakes, query_mistakes, precision_mistakes,
-          merge_mistakes, modifier_mistakes}) {
+          merge_mistakes, modifier_mistakes, merge_edits, count_edits, mask_edits, index_edits}) {
       std::vector<Hypothesis> more = group();
       std::move(more.begin(), more.end(), std::back_inserter(together));
     }

@@ -24,6 +24,9 @@ struct Hypothesis {
   std::function<Prediction(const Scene&)> predict;
 };
 
+/// Keeps the simplest ones: where a subject has one chunk, its last key is that of each chunk, too.
+void keep_simplest(std::vector<Suspect>& suspects);
+
 /// A mistake in the inputs read: other tensors, another mask, another scale. The rest is right.
 Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit);
 /// A mistake between inputs and sums: in scores, or in how often a pair counts in acc and row_sum.
@@ -43,6 +46,11 @@ std::vector<Hypothesis> query_mistakes();
 std::vector<Hypothesis> precision_mistakes();
 std::vector<Hypothesis> merge_mistakes();
 std::vector<Hypothesis> modifier_mistakes();
+/// Edits of the formula, enumerated (formula/).
+std::vector<Hypothesis> merge_edits();
+std::vector<Hypothesis> count_edits();
+std::vector<Hypothesis> mask_edits();
+std::vector<Hypothesis> index_edits();
 /// The hypotheses of all these files: about o and lse.
 const std::vector<Hypothesis>& forward_hypotheses();
 

@@ -15,6 +15,10 @@ bool says_more(const Diagnosis& a, const Diagnosis& b) {
   return a.explains.size() < b.explains.size();
 }
 
+bool named_edit(const Diagnosis& diagnosis) {
+  return diagnosis.explains.size() == 1 && !diagnosis.explains.front().id.starts_with("precision.");
+}
+
 }  // namespace
 
 // A few failures are enough: laws overlap, and the first that has one name ends the search.
@@ -32,7 +36,9 @@ Insight look_into(const Subject& subject, const SubjectVerdict& verdict,
     }
     if (insight.diagnosis.explains.size() == 1) break;
   }
-  if (diagnosed > 0) insight.passes_if = passes_if(subject, verdict, options, search);
+  // An edit of the formula that explains all numbers is better than wider bounds.
+  const bool is_edit = named_edit(insight.diagnosis);
+  if (diagnosed > 0 && !is_edit) insight.passes_if = passes_if(subject, verdict, options, search);
   if (diagnosed > 0 || depth == Depth::failures) return insight;
   insight.warnings = filter_warnings(subject, options.seed);
   insight.remarks = wider_than_needed(subject, options.seed);

@@ -1,4 +1,4 @@
-// Mistakes of the lse alone, its base, maximum and type, and of outputs as they are written.
+// Mistakes of the lse alone: its base, maximum, sum, scale and type.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -20,17 +20,22 @@ double row_maximum(const Model& model, std::int64_t b, std::int64_t h, std::int6
   return top;
 }
 
-/// A row's lse from its maximum and its sum's logarithm.
-using Lse = double (*)(double row_max, double log_sum);
+/// A row's lse from its maximum, its sum's logarithm and the scale of scores.
+using Lse = double (*)(double row_max, double log_sum, double scale);
 
-Hypothesis by_lse(Suspect suspect, Lse lse, double growth) {
+/// The error of a formula is that which the errors of its arguments make, and a few roundings.
+Hypothesis by_lse(Suspect suspect, Lse lse) {
   return by_result(std::move(suspect), [=](Prediction& prediction, const Model& model) {
+    const double scale = model.trial.problem.scale;
     for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-      double& value = prediction.output.lse(b, h, i, 0);
+      double &value = prediction.output.lse(b, h, i, 0),
+             &allowed = prediction.allowed.lse(b, h, i, 0);
       if (std::isinf(value)) return;
-      const double top = row_maximum(model, b, h, i);
-      value = lse(top, value - top);
-      prediction.allowed.lse(b, h, i, 0) *= growth;
+      const double top = row_maximum(model, b, h, i), log_sum = value - top;
+      value = lse(top, log_sum, scale);
+      allowed = 2 * (std::abs(lse(top + allowed, log_sum, scale) - value) +
+                     std::abs(lse(top, log_sum + allowed, scale) - value)) +
+                8 * model.profile.u_accumulate * std::abs(value);
     });
   });
 }
@@ -67,46 +72,50 @@ Hypothesis finite_when_empty(double constant) {
 std::vector<Hypothesis> lse_mistakes() {
   constexpr double kLog2E = std::numbers::log2e;
   std::vector<Hypothesis> all = {
-      by_lse(
-          {"lse.base_two", "lse is in base 2"},
-          [](double top, double log_sum) { return (top + log_sum) * kLog2E; }, 2),
-      by_lse(
-          {"lse.sum_in_base_two", "lse is the maximum plus log2 of the row sum"},
-          [](double top, double log_sum) { return top + log_sum * kLog2E; }, 2),
-      by_lse(
-          {"lse.maximum_in_base_two", "lse has a maximum in base 2"},
-          [](double top, double log_sum) { return top * kLog2E + log_sum; }, 2),
+      by_lse({"lse.base_two", "lse is in base 2"},
+             [](double top, double log_sum, double) { return (top + log_sum) * kLog2E; }),
+      by_lse({"lse.sum_in_base_two", "lse is the maximum plus log2 of the row sum"},
+             [](double top, double log_sum, double) { return top + log_sum * kLog2E; }),
+      by_lse({"lse.maximum_in_base_two", "lse has a maximum in base 2"},
+             [](double top, double log_sum, double) { return top * kLog2E + log_sum; }),
       by_lse(
           {"lse.in_nats_twice", "lse was multiplied by ln 2 although it was in nats"},
-          [](double top, double log_sum) { return (top + log_sum) * std::numbers::ln2; }, 1),
+          [](double top, double log_sum, double) { return (top + log_sum) * std::numbers::ln2; }),
+      by_lse({"lse.without_maximum", "lse lacks the maximum that was subtracted"},
+             [](double, double log_sum, double) { return log_sum; }),
+      by_lse({"lse.only_maximum", "lse is the maximum alone"},
+             [](double top, double, double) { return top; }),
+      by_lse({"lse.not_logarithmic", "lse is the row sum itself"},
+             [](double, double log_sum, double) { return std::exp(log_sum); }),
+      by_lse({"lse.negated", "lse has the wrong sign"},
+             [](double top, double log_sum, double) { return -(top + log_sum); }),
+      by_lse({"lse.product", "lse is the maximum times the logarithm of the row sum"},
+             [](double top, double log_sum, double) { return top * log_sum; }),
+      by_lse({"lse.difference", "lse is the maximum minus the logarithm of the row sum"},
+             [](double top, double log_sum, double) { return top - log_sum; }),
       by_lse(
-          {"lse.without_maximum", "lse lacks the maximum that was subtracted"},
-          [](double, double log_sum) { return log_sum; }, 1),
-      by_lse(
-          {"lse.only_maximum", "lse is the maximum alone"}, [](double top, double) { return top; },
-          1),
-      by_lse(
-          {"lse.not_logarithmic", "lse is the row sum itself"},
-          [](double, double log_sum) { return std::exp(log_sum); }, 1e3),
-      by_lse(
-          {"lse.negated", "lse has the wrong sign"},
-          [](double top, double log_sum) { return -(top + log_sum); }, 1),
+          {"lse.sum_without_logarithm", "lse is the maximum plus the row sum, not its logarithm"},
+          [](double top, double log_sum, double) { return top + std::exp(log_sum); }),
+      by_lse({"lse.maximum_not_scaled", "the maximum in lse is that of scores without their scale"},
+             [](double top, double log_sum, double scale) { return top / scale + log_sum; }),
+      by_lse({"lse.maximum_scaled_twice", "the maximum in lse is scaled twice"},
+             [](double top, double log_sum, double scale) { return top * scale + log_sum; }),
+      by_lse({"lse.scaled", "lse is scaled as scores are"},
+             [](double top, double log_sum, double scale) { return (top + log_sum) * scale; }),
+      by_result({"lse.of_unscaled_scores", "lse is that of scores without their scale"},
+                [](Prediction& prediction, const Model& model) {
+                  Model unscaled = model;
+                  unscaled.trial.problem.scale = 1;
+                  score_again(unscaled);
+                  const Prediction of_these = finish(unscaled);
+                  prediction.output.lse = of_these.output.lse;
+                  prediction.allowed.lse = of_these.allowed.lse;
+                }),
       stored_in(DType::f16),
       stored_in(DType::bf16)};
   for (const double constant : {0.0, -5e4, -1e4, -1e5, -1e9, -1e30}) {
     all.push_back(finite_when_empty(constant));
   }
-  all.push_back(by_result({"out.not_divided", "O is not divided by the row sum"},
-                          [](Prediction& prediction, const Model& model) {
-                            for_each_index(
-                                model.shape().out(), [&](auto b, auto h, auto i, auto c) {
-                                  const double lse = prediction.output.lse(b, h, i, 0);
-                                  if (std::isinf(lse)) return;
-                                  const double sum = std::exp(lse - row_maximum(model, b, h, i));
-                                  prediction.output.out(b, h, i, c) *= sum;
-                                  prediction.allowed.out(b, h, i, c) *= 2 * sum;
-                                });
-                          }));
   return all;
 }
 

@@ -45,43 +45,42 @@ void add_ends(std::vector<Hypothesis>& all, const Suspect& suspect, std::int64_t
   }
 }
 
-/// Hides keys from `kept` on, as loops over whole tiles do.
-void drop_keys_from(Model& model, std::int64_t kept) {
-  count_pairs(model, [=](auto, auto j) { return j < kept ? 1.0 : 0.0; });
-}
+/// The order in which a loop over all keys goes: by position, or through chunks.
+enum class Loop { by_position, by_owner, by_hop };
+constexpr Loop kLoops[] = {Loop::by_position, Loop::by_owner, Loop::by_hop};
 
-Hypothesis by_rounded_length(Suspect suspect,
-                             const std::function<std::int64_t(const RunOptions&)>& unit) {
-  return by_model(std::move(suspect), [unit](Model& model) {
-    const std::int64_t whole = unit(model.trial.options);
-    drop_keys_from(model, model.shape().kv_tokens / whole * whole);
+/// Hides keys outside of turns [begin, end) of such a loop, as loops over whole tiles do.
+void keep_turns(Model& model, Loop loop, std::int64_t begin, std::int64_t end) {
+  std::vector<std::int64_t> turns(model.key_read.size());
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    std::int64_t turn = 0;
+    const KeyOrder order = loop == Loop::by_hop ? KeyOrder::by_hop : KeyOrder::by_owner;
+    for (const auto& key : key_pieces(model, i, order, Piece::key)) {
+      turns[model.pair(i, key.front())] = turn++;
+    }
+  }
+  count_pairs(model, [&](auto i, auto j) {
+    const std::int64_t turn = loop == Loop::by_position ? j : turns[model.pair(i, j)];
+    return turn >= begin && turn < end ? 1.0 : 0.0;
   });
 }
 
-/// The row of each token in its chunk, which a kernel that forgets the layout takes for a position.
-std::vector<std::int64_t> local_rows(const Layout& layout) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(layout.tokens()));
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    std::int64_t row = 0;
-    for (const std::int64_t token : layout.positions(rank).to_list()) {
-      rows[static_cast<std::size_t>(token)] = row++;
-    }
+/// Keeps keys of the turns [begin, end) that `turns` gives for a number of keys.
+using Turns = std::function<std::pair<std::int64_t, std::int64_t>(const RunOptions&, std::int64_t)>;
+void add_turns(std::vector<Hypothesis>& all, const Suspect& suspect, const Turns& turns) {
+  for (const Loop loop : kLoops) {
+    all.push_back(by_model(suspect, [=](Model& model) {
+      const auto [begin, end] = turns(model.trial.options, model.shape().kv_tokens);
+      keep_turns(model, loop, begin, end);
+    }));
   }
-  return rows;
 }
 
-enum class Local { keys, both };
-void use_local_positions(Model& model, Local local, Reach reach) {
-  const RunOptions& options = model.trial.options;
-  const Shape& shape = model.shape();
-  const auto keys = local_rows(make_layout(options, shape.kv_tokens, options.kv_layout));
-  const auto queries = local_rows(make_layout(options, shape.q_tokens, options.q_layout));
-  const Mask mask = model.trial.problem.mask;
-  const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
-  see_pairs(model, [&](auto i, auto j) {
-    if (!reached[model.pair(i, j)]) return mask.allows(i, j);
-    const std::int64_t query = local == Local::both ? queries[static_cast<std::size_t>(i)] : i;
-    return mask.allows(query, keys[static_cast<std::size_t>(j)]);
+void add_rounded_length(std::vector<Hypothesis>& all, const Suspect& suspect,
+                        const std::function<std::int64_t(const RunOptions&)>& unit) {
+  add_turns(all, suspect, [=](const RunOptions& options, std::int64_t keys) {
+    const std::int64_t whole = unit(options);
+    return std::pair{std::int64_t{0}, keys / whole * whole};
   });
 }
 
@@ -299,18 +298,27 @@ void add_lengths(std::vector<Hypothesis>& all) {
                              [=](Model& model) { drop_tails(model, vector, kept); }));
     }
   }
-  all.push_back(by_rounded_length(
-      {"mask.length_rounded_to_2p", "keys after the last multiple of 2P are dropped"},
-      [](const RunOptions& o) { return std::int64_t{2} * o.ranks; }));
-  all.push_back(by_rounded_length(
-      {"mask.length_rounded_to_p", "keys after the last multiple of P are dropped"},
-      [](const RunOptions& o) { return std::int64_t{o.ranks}; }));
+  add_rounded_length(
+      all, {"mask.length_rounded_to_2p", "keys after the last multiple of 2P are dropped"},
+      [](const RunOptions& o) { return std::int64_t{2} * o.ranks; });
+  add_rounded_length(all,
+                     {"mask.length_rounded_to_p", "keys after the last multiple of P are dropped"},
+                     [](const RunOptions& o) { return std::int64_t{o.ranks}; });
   for (const std::int64_t vector : {2, 4, 8, 16, 32, 64, 128}) {
-    all.push_back(by_rounded_length(
+    add_rounded_length(
+        all,
         {"mask.length_rounded_to_" + std::to_string(vector),
          "keys after the last multiple of " + std::to_string(vector) + " are dropped"},
-        [=](const RunOptions&) { return vector; }));
+        [=](const RunOptions&) { return vector; });
   }
+  add_turns(all, {"mask.last_key_dropped", "the last key is never seen"},
+            [](const RunOptions&, std::int64_t keys) {
+              return std::pair{std::int64_t{0}, keys - 1};
+            });
+  add_turns(all, {"mask.first_token_dropped", "the first key is never seen"},
+            [](const RunOptions&, std::int64_t keys) {
+              return std::pair{std::int64_t{1}, keys};
+            });
   all.push_back(by_model(
       {"mask.tail_tile_dropped", "keys after the last whole tile are dropped"}, [](Model& model) {
         const auto tile = model.trial.options.tile_keys;
@@ -322,11 +330,6 @@ void add_lengths(std::vector<Hypothesis>& all) {
           model.in_acc(b, h, i, j) = model.in_sum(b, h, i, j) = 0;
         });
       }));
-  all.push_back(by_model({"mask.last_key_dropped", "the last key is never seen"},
-                         [](Model& model) { drop_keys_from(model, model.shape().kv_tokens - 1); }));
-  all.push_back(by_model(
-      {"mask.first_token_dropped", "the first key is never seen"},
-      [](Model& model) { count_pairs(model, [](auto, auto j) { return j == 0 ? 0.0 : 1.0; }); }));
 }
 
 }  // namespace
@@ -337,14 +340,6 @@ std::vector<Hypothesis> mask_mistakes() {
   add_windows_and_documents(all);
   add_lengths(all);
   add_tiles(all);
-  const Suspect local{"mask.local_positions",
-                      "keys are masked by their row in the chunk, not by their position"};
-  const Suspect of_both{"mask.local_positions_of_both",
-                        "queries and keys are masked by their rows in their chunks"};
-  for (const Reach reach : {Reach::everything, Reach::visible_blocks}) {
-    all.push_back(by_model(local, [=](Model& m) { use_local_positions(m, Local::keys, reach); }));
-    all.push_back(by_model(of_both, [=](Model& m) { use_local_positions(m, Local::both, reach); }));
-  }
   for (const Reach reach : {Reach::everything, Reach::tiles_by_hop}) {
     all.push_back(
         by_model({"mask.partial_blocks_filled",

@@ -58,7 +58,7 @@ void count_pairs(Model& model, const std::function<double(std::int64_t, std::int
 void see_pairs(Model& model, const std::function<bool(std::int64_t, std::int64_t)>& visible);
 
 /// A predicted answer, NaN where the answer is NaN, and how far a subject with this profile may be
-/// from it; +inf where nothing can be said, not even that it is a number.
+/// from it; +inf where nothing can be said, not even that it is a number; NaN where it may be NaN.
 struct Prediction {
   AttentionOutput output;
   ForwardTolerance allowed;
@@ -73,6 +73,7 @@ bool tells_more(const Prediction& prediction, const Prediction& truth, const Att
                 LseCompared lse);
 
 /// True when got lies within `allowed` of `wanted`: infinities equal themselves, NaN equals NaN.
+/// Where `allowed` is NaN, got may be NaN besides.
 bool within(double got, double wanted, double allowed);
 bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
                 const Tensor<double>& allowed);

@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kAnything = std::numeric_limits<double>::infinity();
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
+/// The tolerance of a row that sees keys, none of which counts: 0 and -inf, or NaN after 0/0.
+constexpr double kOrNotANumber = std::numeric_limits<double>::quiet_NaN();
 /// A count that no order of rescaling keeps in range: nothing is said of such rows.
 constexpr double kWildCount = 1e25;
 
@@ -203,13 +205,22 @@ class Finisher {
     made_.allowed.lse(b, h, i, 0) = allowed;
   }
 
+  bool sees_keys(std::int64_t i) const {
+    for (std::int64_t j = 0; j < model_.shape().kv_tokens; ++j) {
+      if (model_.trial.problem.mask.allows(i, j)) return true;
+    }
+    return false;
+  }
+
   void finish_row(std::int64_t b, std::int64_t h, std::int64_t i) {
     const PredictedRow row(model_, b, h, i);
     const std::int64_t channels = model_.shape().v_dim;
     if (row.terms() == 0) {
-      set_lse(b, h, i, -kAnything, model_.divides_empty_rows ? kAnything : 0);
+      const bool is_emptied = sees_keys(i);
+      const double allowed = is_emptied ? kOrNotANumber : 0;
+      set_lse(b, h, i, -kAnything, model_.divides_empty_rows ? kAnything : allowed);
       const double o = model_.divides_empty_rows ? kNotANumber : 0;
-      for (std::int64_t c = 0; c < channels; ++c) set(b, h, i, c, o, 0);
+      for (std::int64_t c = 0; c < channels; ++c) set(b, h, i, c, o, allowed);
       return;
     }
     const double lse = row.lse();
@@ -243,6 +254,7 @@ bool foretold(const Tensor<double>& got, const Tensor<double>& truth,
               const Tensor<double>& allowed) {
   for (std::size_t n = 0; n < got.values().size(); ++n) {
     const double right = truth.values()[n], room = truth_allowed.values()[n];
+    if (std::isnan(allowed.values()[n]) && std::isnan(got.values()[n])) continue;  // of many causes
     if (!within(got.values()[n], right, room) && allowed.values()[n] != kAnything &&
         !within(predicted.values()[n], right, room)) {
       return true;
@@ -255,7 +267,7 @@ bool foretold(const Tensor<double>& got, const Tensor<double>& truth,
 
 bool within(double got, double wanted, double allowed) {
   if (allowed == kAnything || got == wanted) return true;
-  if (std::isnan(wanted)) return std::isnan(got);
+  if (std::isnan(wanted) || std::isnan(allowed)) return std::isnan(got);
   return std::abs(got - wanted) <= allowed;
 }
 

@@ -101,6 +101,13 @@ void read_owners(Model& model, const OwnerRead& keys, const OwnerRead& values) {
   count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? kWild : 1.0; });
 }
 
+/// Takes the chunk of hop h for that of rank + h, though it comes from rank - h.
+void reverse_owners(Model& model) {
+  const int ranks = model.trial.options.ranks;
+  const auto mirrored = [=](int rank, int owner) { return (2 * rank - owner + ranks) % ranks; };
+  read_owners(model, mirrored, mirrored);
+}
+
 /// Reads chunks of other hops than their own. Chunks that are not visited stay as they are.
 void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
   const auto visits = visits_of(model, visited);
@@ -289,6 +296,11 @@ std::vector<Hypothesis> ring_mistakes() {
   add_whole_reads(
       all, {"ring.chunk_one_step_late", "every step computes on the chunk of the step before"},
       hop_before);
+  all.push_back(by_model({"ring.owners_reversed",
+                          "the chunk that comes h hops from one side is taken for that of the rank "
+                          "h places away on the other side",
+                          2},
+                         reverse_owners));
   add_reads(all, {"ring.values_stay", "K moves on and V stays that of the own chunk"}, this_hop,
             first_hop);
   add_reads(all, {"ring.keys_stay", "V moves on and K stays that of the own chunk"}, first_hop,

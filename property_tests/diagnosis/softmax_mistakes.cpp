@@ -1,4 +1,4 @@
-// Mistakes of the online softmax: of rescaling, of maxima, of the base of powers.
+// Mistakes of the softmax: of maxima, of the base of powers, of rows that see nothing.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,75 +9,6 @@
 
 namespace ringlab::verify {
 namespace {
-
-/// The factor of the running sums when the maximum rises by `rise` >= 0, relative to the right one
-/// (e^-rise): 1 is right.
-using Excess = double (*)(double rise);
-double not_rescaled(double rise) { return std::exp(rise); }
-double inverted(double rise) { return std::exp(2 * rise); }
-double rescaled_in_base_two(double rise) { return std::exp(rise * (1 - std::numbers::ln2)); }
-double rescaled_in_base_e(double rise) { return std::exp(rise * (1 - std::numbers::log2e)); }
-double rescaled_twice(double rise) { return std::exp(-rise); }
-
-struct RescaledSums {
-  bool acc = false, row_sum = false;
-};
-
-/// Counts keys that came before a new maximum `excess` times. Pieces are walked backwards, since a
-/// key suffers from every rise that comes after it.
-void rescale_wrongly(Model& model, KeyOrder order, Piece piece, RescaledSums sums, Excess excess) {
-  const Model right = model;
-  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    const auto pieces = key_pieces(right, i, order, piece);
-    const std::vector<double> maxima = running_maxima(right, b, h, i, pieces);
-    double factor = 1;
-    for (std::size_t at = pieces.size(); at-- > 0;) {
-      if (maxima[at] == kNoScore) continue;  // nothing was summed up yet
-      for (const std::int64_t j : pieces[at]) {
-        if (sums.acc) model.in_acc(b, h, i, j) *= factor;
-        if (sums.row_sum) model.in_sum(b, h, i, j) *= factor;
-      }
-      if (at > 0 && maxima[at - 1] != kNoScore) factor *= excess(maxima[at] - maxima[at - 1]);
-    }
-  });
-}
-
-void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, RescaledSums sums,
-                   Excess excess) {
-  for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
-    for (const Piece piece : {Piece::key, Piece::tile, Piece::chunk}) {
-      all.push_back(by_model(
-          suspect, [=](Model& model) { rescale_wrongly(model, order, piece, sums, excess); }));
-    }
-  }
-}
-
-/// Merges partial answers of the chunks pairwise in a tree, and forgets to rescale the left one's
-/// sums.
-void merge_without_rescaling(Model& model, RescaledSums sums) {
-  const Model right = model;
-  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    const auto parts = key_pieces(right, i, KeyOrder::by_owner, Piece::chunk);
-    std::vector<double> top, factor(parts.size(), 1.0);
-    for (const auto& part : parts) top.push_back(running_maxima(right, b, h, i, {part}).front());
-    for (std::size_t step = 1; step < parts.size(); step *= 2) {
-      for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
-        const double both = std::max(top[left], top[left + step]);
-        const double rise = top[left] == kNoScore ? 0 : both - top[left];
-        for (std::size_t part = left; part < std::min(left + step, parts.size()); ++part) {
-          factor[part] *= std::exp(rise);
-        }
-        top[left] = both;
-      }
-    }
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      for (const std::int64_t j : parts[part]) {
-        if (sums.acc) model.in_acc(b, h, i, j) *= factor[part];
-        if (sums.row_sum) model.in_sum(b, h, i, j) *= factor[part];
-      }
-    }
-  });
-}
 
 /// Takes weights as b^(s - m) for another base, and rescales, too.
 void use_base(Model& model, double log_of_base) {
@@ -123,24 +54,33 @@ void without_maximum(Prediction& prediction, const Model& model, Base base,
   });
 }
 
-/// Takes exp(s - m) for the score m of the first key that a row meets: later ones overflow.
-void with_first_maximum(Prediction& prediction, const Model& model) {
+/// Takes exp(s - m) for an m that is not the largest score so far: larger scores overflow.
+enum class StaleMaximum {
+  of_first,  ///< the first key that a row meets sets it for good
+  of_each    ///< each key sets it, whether its score is larger or not
+};
+void with_stale_maximum(Prediction& prediction, const Model& model, StaleMaximum stale) {
   const double largest = model.trial.problem.dtype == DType::f64 ? 709 : 88;
   constexpr double kAny = std::numeric_limits<double>::infinity();
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    const auto maxima =
-        running_maxima(model, b, h, i, key_pieces(model, i, KeyOrder::by_hop, Piece::key));
-    const auto first = std::ranges::find_if(maxima, [](double top) { return top != kNoScore; });
-    if (first == maxima.end()) return;
-    const double rise = maxima.back() - *first;
+    double top = kNoScore, set = kNoScore, rise = 0;
+    for (const auto& piece : key_pieces(model, i, KeyOrder::by_hop, Piece::key)) {
+      const std::int64_t j = piece.front();
+      if (model.in_sum(b, h, i, j) == 0) continue;
+      const double score = model.score(b, h, i, j);
+      if (set == kNoScore || stale == StaleMaximum::of_each) set = score;
+      top = std::max(top, score);
+      rise = std::max(rise, top - set);
+    }
     if (rise < largest - 8) return;
     const bool gone = rise > largest + 2;  // inf / inf, log inf
     for (std::int64_t c = 0; c < model.shape().v_dim; ++c) {
       prediction.output.out(b, h, i, c) = std::numeric_limits<double>::quiet_NaN();
       prediction.allowed.out(b, h, i, c) = gone ? 0 : kAny;
     }
+    const bool is_infinite = gone && stale == StaleMaximum::of_first;
     prediction.output.lse(b, h, i, 0) = kAny;
-    prediction.allowed.lse(b, h, i, 0) = gone ? 0 : kAny;
+    prediction.allowed.lse(b, h, i, 0) = is_infinite ? 0 : kAny;
   });
 }
 
@@ -241,37 +181,16 @@ void add_empty_rows(std::vector<Hypothesis>& all) {
 
 std::vector<Hypothesis> softmax_mistakes() {
   std::vector<Hypothesis> all;
-  add_rescaling(
-      all,
-      {"softmax.acc_not_rescaled", "the accumulator is not rescaled when the row maximum rises"},
-      {.acc = true}, not_rescaled);
-  add_rescaling(
-      all, {"softmax.sum_not_rescaled", "the row sum is not rescaled when the row maximum rises"},
-      {.row_sum = true}, not_rescaled);
-  add_rescaling(all,
-                {"softmax.nothing_rescaled",
-                 "neither accumulator nor row sum is rescaled when the row maximum rises"},
-                {true, true}, not_rescaled);
-  add_rescaling(all, {"softmax.rescale_inverted", "old sums are multiplied by e^(m_new - m_old)"},
-                {true, true}, inverted);
-  add_rescaling(all, {"softmax.rescaled_twice", "old sums are rescaled twice"}, {true, true},
-                rescaled_twice);
-  const Suspect other_base{"softmax.rescale_in_another_base",
-                           "old sums are rescaled in another base than weights are taken in"};
-  add_rescaling(all, other_base, {true, true}, rescaled_in_base_two);
-  add_rescaling(all, other_base, {true, true}, rescaled_in_base_e);
-  all.push_back(by_model(
-      {"softmax.sum_not_rescaled", "the row sum is not rescaled when the row maximum rises"},
-      [](Model& m) { merge_without_rescaling(m, {.row_sum = true}); }));
-  all.push_back(by_model(
-      {"softmax.acc_not_rescaled", "the accumulator is not rescaled when the row maximum rises"},
-      [](Model& m) { merge_without_rescaling(m, {.acc = true}); }));
   all.push_back(by_result(
       {"softmax.maximum_not_subtracted", "e^s is taken without subtracting the row maximum"},
       [](Prediction& p, const Model& m) { without_maximum(p, m, Base::zero); }));
-  all.push_back(by_result({"softmax.maximum_of_the_first_key",
-                           "the first key that a row meets sets its maximum for good"},
-                          with_first_maximum));
+  all.push_back(by_result(
+      {"softmax.maximum_of_the_first_key",
+       "the first key that a row meets sets its maximum for good"},
+      [](Prediction& p, const Model& m) { with_stale_maximum(p, m, StaleMaximum::of_first); }));
+  all.push_back(by_result(
+      {"softmax.maximum_of_each_key", "each key sets the maximum, also where its score is lower"},
+      [](Prediction& p, const Model& m) { with_stale_maximum(p, m, StaleMaximum::of_each); }));
   for (const ZeroSum zero_sum : {ZeroSum::divided, ZeroSum::taken_for_empty}) {
     all.push_back(by_result(
         {"softmax.maximum_starts_at_zero", "the running maximum starts at 0, not at -inf"},

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 #include "optimized/transport/call_record.h"
@@ -10,6 +9,7 @@
 #include "reference/core/checks.h"
 #include "reference/core/options/option_table.h"
 #include "reference/core/shards.h"
+#include "reference/core/unwritten.h"
 #include "stages/common/call_events.h"
 #include "stages/common/counted_rank.h"
 #include "stages/common/device_list.h"
@@ -46,14 +46,13 @@ RankData<Element> make_rank(const AttentionInput& input, const Positions& querie
                             const Positions& keys) {
   using Real = Accumulator<Element>;
   const Shape& s = input.problem.shape;
-  const double unwritten = std::numeric_limits<double>::quiet_NaN();
   return {
       .q = shard_of<Element>(input.q, queries),
       .k = shard_of<Element>(input.k, keys),
       .v = shard_of<Element>(input.v, keys),
       .out = Tensor<Element>({s.batch, s.q_heads, queries.size(), s.v_dim},
-                             static_cast<Element>(unwritten)),
-      .lse = Tensor<Real>({s.batch, s.q_heads, queries.size(), 1}, static_cast<Real>(unwritten)),
+                             static_cast<Element>(kUnwritten)),
+      .lse = Tensor<Real>({s.batch, s.q_heads, queries.size(), 1}, static_cast<Real>(kUnwritten)),
       .out_positions = queries,
       .dout = {},
       .dq = {},
@@ -69,7 +68,7 @@ RankData<Element> make_rank(const AttentionInput& input, const Positions& querie
 template <class Element>
 void want_gradients(const TensorView<const double>& dout, const Positions& queries,
                     RankData<Element>& rank) {
-  const auto unwritten = static_cast<Element>(std::numeric_limits<double>::quiet_NaN());
+  const auto unwritten = static_cast<Element>(kUnwritten);
   rank.dout = shard_of<Element>(dout, queries);
   rank.dq = Tensor<Element>(rank.q.extents(), unwritten);
   rank.dk = Tensor<Element>(rank.k.extents(), unwritten);
@@ -126,7 +125,6 @@ std::int64_t receives_left_open(const std::vector<RankData<Element>>& ranks,
 template <class Element>
 RunResult collect(const Shape& shape, const std::vector<RankData<Element>>& ranks,
                   const NetworkSummary& network) {
-  constexpr double kUnwritten = std::numeric_limits<double>::quiet_NaN();
   RunResult result{
       .output = {Tensor<double>(shape.out(), kUnwritten), Tensor<double>(shape.lse(), kUnwritten)},
       .ranks = {},

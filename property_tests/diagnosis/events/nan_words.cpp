@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "property_tests/diagnosis/order.h"
+#include "reference/core/unwritten.h"
 
 namespace ringlab::verify {
 namespace {
@@ -103,6 +104,25 @@ bool are_finite(const AttentionTensors& data) {
 }
 
 }  // namespace
+
+const Suspect kNeverWritten{"out.never_written", "some rows of O or lse are never written"};
+
+bool are_never_written(const std::vector<Evidence>& all) {
+  std::size_t unwritten = 0, wrong = 0;
+  const auto count = [&](const Tensor<double>& got, const Tensor<double>& right,
+                         const Tensor<double>& room) {
+    for (std::size_t n = 0; n < got.values().size(); ++n) {
+      wrong += !within(got.values()[n], right.values()[n], room.values()[n]);
+      unwritten += is_unwritten(got.values()[n]);
+    }
+  };
+  for (const Evidence& one : all) {
+    if (!one.wrong) continue;
+    count(one.got.out, one.truth.output.out, one.truth.allowed.out);
+    count(one.got.lse, one.truth.output.lse, one.truth.allowed.lse);
+  }
+  return wrong > 0 && wrong == unwritten;
+}
 
 std::string nan_words(const Evidence& evidence) {
   const std::vector<NanRow> rows = nan_rows(evidence);

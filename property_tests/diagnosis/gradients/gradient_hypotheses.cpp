@@ -76,7 +76,9 @@ bool holds(const GradientHypothesis& hypothesis, const std::vector<GradientEvide
 const std::vector<GradientHypothesis>& gradient_hypotheses() {
   static const std::vector<GradientHypothesis> all = [] {
     std::vector<GradientHypothesis> together = score_gradient_mistakes();
-    for (GradientHypothesis& one : gradient_ring_mistakes()) together.push_back(std::move(one));
+    for (const auto group : {gradient_formula_edits, gradient_ring_mistakes}) {
+      for (GradientHypothesis& one : group()) together.push_back(std::move(one));
+    }
     return together;
   }();
   return all;
@@ -142,6 +144,7 @@ bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& di
     if (known != diagnosis.explains.end() || !holds(hypothesis, evidence)) continue;
     diagnosis.explains.push_back(hypothesis.suspect);
   }
+  keep_simplest(diagnosis.explains);
   return true;
 }
 

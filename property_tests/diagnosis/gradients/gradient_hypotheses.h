@@ -20,6 +20,8 @@ GradientHypothesis in_results(Suspect suspect,
                               std::function<void(GradientPrediction&, const Model&)> edit);
 
 std::vector<GradientHypothesis> score_gradient_mistakes();
+/// Edits of the formula, enumerated.
+std::vector<GradientHypothesis> gradient_formula_edits();
 std::vector<GradientHypothesis> gradient_ring_mistakes();
 std::vector<Suspect> gradient_suspects();
 

@@ -73,12 +73,7 @@ void keep_first_of_group(GradientModel& m, Tensor<double>& x) {
 }
 
 std::vector<GradientHypothesis> of_the_softmax() {
-  const Suspect no_delta{"backward.no_delta",
-                         "dS = P dP: the row sums are differentiated as if they were constant"};
   return {
-      before_ds(no_delta, [](GradientModel& m) { m.delta = Tensor<double>(m.delta.extents()); }),
-      before_ds({"backward.delta_added", "D is added to dP, not subtracted"},
-                [](GradientModel& m) { m.delta = scaled(m.delta, -1); }),
       before_ds({"backward.delta_off_by_one_percent", "D is one percent too large where lse > 1"},
                 [](GradientModel& m) {
                   m.delta = mapped(m.delta, [&](double x, auto b, auto h, auto i, auto) {
@@ -134,19 +129,7 @@ void add_tails_of_delta(std::vector<GradientHypothesis>& all) {
 }
 
 std::vector<GradientHypothesis> of_the_products() {
-  return {in_sums({"backward.dq_without_scale", "dQ lacks the scale of the scores"},
-                  [](GradientModel& m) { m.scale_of_dq = 1; }),
-          in_sums({"backward.dk_without_scale", "dK lacks the scale of the scores"},
-                  [](GradientModel& m) { m.scale_of_dk = 1; }),
-          in_sums({"backward.no_scale", "dQ and dK lack the scale of the scores"},
-                  [](GradientModel& m) { m.scale_of_dq = m.scale_of_dk = 1; }),
-          in_sums({"backward.dk_scaled_twice", "dK is scaled twice"},
-                  [](GradientModel& m) { m.scale_of_dk *= m.scale_of_dk; }),
-          in_sums({"backward.dk_of_p", "dK is summed with P in place of dS"},
-                  [](GradientModel& m) { m.ds_of_dk = m.p; }),
-          in_sums({"backward.dk_of_p", "dK is summed with P in place of dS"},
-                  [](GradientModel& m) { m.ds_of_dk = m.p_of_dv; }),
-          in_sums({"backward.group_sum_missing_in_dk",
+  return {in_sums({"backward.group_sum_missing_in_dk",
                    "only the first query head of a group adds to the shared head's dK"},
                   [](GradientModel& m) { keep_first_of_group(m, m.ds_of_dk); }),
           in_sums({"backward.group_sum_missing",

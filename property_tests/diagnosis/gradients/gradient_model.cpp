@@ -82,6 +82,26 @@ void weigh_again(GradientModel& m) {
   });
 }
 
+double element_at(const GradientModel& m, RowsOf rows, std::int64_t b, std::int64_t h,
+                  std::int64_t i, std::int64_t j, std::int64_t c) {
+  const Shape& shape = m.forward.shape();
+  const bool is_value = rows == RowsOf::v || rows == RowsOf::out || rows == RowsOf::dout;
+  if (c >= (is_value ? shape.v_dim : shape.head_dim)) return std::nan("");
+  switch (rows) {
+    case RowsOf::q:
+      return m.forward.trial.data.q(b, h, i, c);
+    case RowsOf::k:
+      return key_at(m, b, h, i, j, c);
+    case RowsOf::v:
+      return value_at(m, b, h, i, j, c);
+    case RowsOf::out:
+      return m.out(b, h, i, c);
+    case RowsOf::dout:
+      return m.dout(b, h, i, c);
+  }
+  return std::nan("");
+}
+
 GradientModel make_gradient_model(const Scene& scene, const Tensor<double>& dout) {
   Model forward = make_model(scene.trial, scene.profile);
   const ExactForward exact = exact_forward(scene.trial.input());
@@ -133,7 +153,7 @@ GradientPrediction sum_up(const GradientModel& m) {
   for_each_pair(m.forward, [&](auto b, auto h, auto i, auto j) {
     const double p = m.p_of_dv(b, h, i, j), dq = m.ds_of_dq(b, h, i, j),
                  dk = m.ds_of_dk(b, h, i, j), weight = std::abs(m.p(b, h, i, j));
-    if (std::isnan(weight)) return forget_pair(m, b, h, i, j, made);
+    if (!std::isfinite(weight)) return forget_pair(m, b, h, i, j, made);
     if (p == 0 && dq == 0 && dk == 0 && weight == 0) return;
     const std::int64_t g = h / trial.group();
     const double none = m.forward.profile.exp_underflow + 4 * m.forward.profile.product_underflow;
@@ -142,12 +162,13 @@ GradientPrediction sum_up(const GradientModel& m) {
     const double size = (weight * sizes.difference + std::abs(dq) + std::abs(dk)) * error +
                         none * (1 + sizes.difference);
     for (std::int64_t c = 0; c < shape.v_dim; ++c) {
-      made.gradients.dv(b, g, j, c) += p * m.dout(b, h, i, c);
-      made.allowed.dv(b, g, j, c) +=
-          ((std::abs(p) + weight) * error + none) * std::abs(m.dout(b, h, i, c));
+      const double row = m.scale_of_dv * element_at(m, m.rows_of_dv, b, h, i, j, c);
+      made.gradients.dv(b, g, j, c) += p * row;
+      made.allowed.dv(b, g, j, c) += ((std::abs(p) + weight) * error + none) * std::abs(row);
     }
     for (std::int64_t c = 0; c < shape.head_dim; ++c) {
-      const double q = trial.data.q(b, h, i, c), k = key_at(m, b, h, i, j, c);
+      const double k = element_at(m, m.rows_of_dq, b, h, i, j, c),
+                   q = element_at(m, m.rows_of_dk, b, h, i, j, c);
       made.gradients.dq(b, h, i, c) += m.scale_of_dq * dq * k;
       made.gradients.dk(b, g, j, c) += m.scale_of_dk * dk * q;
       made.allowed.dq(b, h, i, c) += std::abs(m.scale_of_dq * k) * size;
@@ -156,6 +177,7 @@ GradientPrediction sum_up(const GradientModel& m) {
   });
   const auto finish = [&](const Tensor<double>& value, Tensor<double>& allowed) {
     for (std::size_t n = 0; n < allowed.values().size(); ++n) {
+      if (std::isnan(value.values()[n])) allowed.values()[n] = HUGE_VAL;
       allowed.values()[n] += half_ulp(dtype, std::abs(value.values()[n]) + allowed.values()[n]);
     }
   };

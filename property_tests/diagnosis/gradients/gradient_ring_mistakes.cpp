@@ -34,10 +34,17 @@ std::vector<int> contributors(const Model& model, const std::vector<std::vector<
   return order;
 }
 
-/// The sums that lose or double a part: those of dK and dV, also that of dQ, or that of dK alone.
-enum class Weighed { keys, queries_too, dk_alone };
+/// The sums that lose or double a part.
+struct Weighed {
+  const char *id, *words;
+  bool dq, dk, dv;
+};
+constexpr Weighed kWeighed[] = {{"", "", false, true, true},
+                                {"", "", true, true, true},
+                                {"_in_dk", ": dK alone", false, true, false},
+                                {"_in_dv", ": dV alone", false, false, true}};
 
-void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times& times) {
+void weigh_parts(GradientModel& m, Visited visited, const Weighed& weighed, const Times& times) {
   const Model& model = m.forward;
   const auto visits = visits_of(model, visited);
   const int ranks = model.trial.options.ranks;
@@ -55,17 +62,17 @@ void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times
   for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
     const double factor =
         factors[static_cast<std::size_t>(model.rank_of_query(i) * ranks + model.rank_of_key(j))];
-    m.ds_of_dk(b, h, i, j) *= factor;
-    if (weighed != Weighed::dk_alone) m.p_of_dv(b, h, i, j) *= factor;
-    if (weighed == Weighed::queries_too) m.ds_of_dq(b, h, i, j) *= factor;
+    if (weighed.dk) m.ds_of_dk(b, h, i, j) *= factor;
+    if (weighed.dv) m.p_of_dv(b, h, i, j) *= factor;
+    if (weighed.dq) m.ds_of_dq(b, h, i, j) *= factor;
   });
 }
 
 void add_parts(std::vector<GradientHypothesis>& all, const Suspect& suspect, const Times& times) {
   for (const Visited visited : {Visited::all, Visited::needed}) {
-    for (const Weighed weighed : {Weighed::keys, Weighed::queries_too}) {
-      all.push_back(
-          in_sums(suspect, [=](GradientModel& m) { weigh_parts(m, visited, weighed, times); }));
+    for (const Weighed& weighed : kWeighed) {
+      all.push_back(in_sums({suspect.id + weighed.id, suspect.what + weighed.words},
+                            [=](GradientModel& m) { weigh_parts(m, visited, weighed, times); }));
     }
   }
 }
@@ -199,14 +206,6 @@ void add_sums(std::vector<GradientHypothesis>& all) {
       [](const SumShare& part) {
         return part.rank == part.owner ? 1.0 : std::exp2(part.turns - part.turn);
       });
-  all.push_back(in_sums({"backward.only_last_part_in_dk",
-                         "of what other ranks found for dK only the last rank's part is kept"},
-                        [](GradientModel& m) {
-                          weigh_parts(m, Visited::all, Weighed::dk_alone, [](const SumShare& part) {
-                            return part.rank == part.owner || part.turn + 1 == part.turns ? 1.0
-                                                                                          : 0.0;
-                          });
-                        }));
   add_parts(all, {"backward.own_part_lost", "the owner's own part of dK and dV is lost"},
             [](const SumShare& part) { return part.rank == part.owner ? 0.0 : 1.0; });
 }

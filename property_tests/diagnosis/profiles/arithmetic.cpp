@@ -15,6 +15,7 @@ namespace ringlab::verify {
 namespace {
 
 constexpr std::chrono::seconds kLongest{40};
+constexpr std::uint64_t kFreshRounds = 1 << 20;  // beyond those of a verification
 
 double unit_of(const Problem& problem) { return dtype_info(problem.dtype).unit_roundoff; }
 bool is_small(const Problem& problem) {
@@ -152,8 +153,8 @@ bool tells(const Subject& subject, const Case& c) {
   return run_law(far_off(subject), find_law("equals_reference"), c).outcome == Outcome::broken;
 }
 
-/// True when the laws hold on the cases that broke them and on the verification's cases for them:
-/// on all for the first law, for the others as far as time goes. False where bounds become so wide
+/// True when the laws hold on the cases that broke them, on the verification's cases for them and on
+/// as many fresh ones: on all for the first law, for the others as far as time goes. False where bounds become so wide
 /// that none of the broken cases says anything.
 bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken,
            const VerifyOptions& options, const SearchLaw& search, const TimeLimit& limit) {
@@ -167,18 +168,22 @@ bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken,
   again.haste = [&] { return limit.is_over() ? Haste::at_once : Haste::none; };
   bool is_first_whole = false;
   for (const BrokenLaw& one : broken) {
-    if (search(subject, *one.law, again).failure) return false;
+    for (const std::uint64_t round : {options.round, options.round + kFreshRounds}) {
+      again.round = round;
+      if (search(subject, *one.law, again).failure) return false;
+    }
     is_first_whole = is_first_whole || !limit.is_over();
   }
   return is_first_whole;
 }
 
-/// The broken laws; none where any of them failed by a throw, a crash or a timeout.
+/// The broken laws; none where any of them failed by a throw, a crash or a timeout, or does not fail
+/// each time.
 std::vector<BrokenLaw> broken_laws(const SubjectVerdict& verdict) {
   std::vector<BrokenLaw> broken;
   for (const LawVerdict& law : verdict.laws) {
     if (!law.failure) continue;
-    if (law.failure->ending != Ending::answered) return {};
+    if (law.failure->ending != Ending::answered || !law.failure->doubt().empty()) return {};
     broken.push_back({&find_law(law.id), law.failure->shrunk});
   }
   return broken;

@@ -20,7 +20,7 @@ std::map<std::string, std::string> names_beyond_lessons() {
       {"merge_sum_not_rescaled", "softmax.sum_not_rescaled"},
       {"ring_send_buffer_reused", "ring.slot_taken_while_sent"},
       {"ring_values_of_another_hop", "ring.values_stay"},
-      {"ring_wrong_owner", "ring.positions_of_another_step"},
+      {"ring_wrong_owner", "ring.owners_reversed"},
       {"ring_keeps_every_chunk", "ring.memory"},
       {"window_one_too_wide", "mask.window_one_too_wide"},
       {"window_ignored", "mask.window_ignored"},

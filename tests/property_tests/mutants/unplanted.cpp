@@ -15,6 +15,8 @@ std::vector<Mutant> slotted_ring_unplanted();
 std::vector<Mutant> overlapped_ring_unplanted();
 std::vector<Mutant> dealt_ring_unplanted();
 std::vector<Mutant> skipping_ring_unplanted();
+std::vector<Mutant> straight_backward_unplanted();
+std::vector<Mutant> backward_unplanted();
 
 namespace {
 
@@ -22,16 +24,36 @@ namespace {
 const std::map<std::string, std::vector<std::string>>& true_names() {
   static const std::map<std::string, std::vector<std::string>> names = {
       {"unplanted_scale_forgotten", {"scale.missing"}},
+      {"unplanted_first_value_left_out", {"counts.first_of_the_loop_lost_in_acc"}},
+      {"unplanted_lse_multiplied", {"lse.product"}},
       {"unplanted_last_channel_left_out", {"channels.last_dropped"}},
       {"unplanted_acc_of_a_part_not_rescaled", {"softmax.acc_not_rescaled"}},
       {"unplanted_infinities_subtracted_and_sum_asked", {"merge.infinity_minus_infinity"}},
-      {"unplanted_owner_of_the_hop_before", {"ring.positions_of_another_step"}},
-      {"unplanted_keys_received_as_values", {"wire.keys_and_values_exchanged"}},
+      {"unplanted_partial_blocks_left_out", {"mask.partial_blocks_skipped"}},
       {"unplanted_last_send_not_awaited",
        {"ring.slot_taken_while_sent", "ring.sends_never_awaited"}},
       {"unplanted_slot_freed_before_computing", {"ring.chunks_in_one_slot"}},
-      {"unplanted_owner_on_the_other_side", {"ring.positions_of_another_step"}},
+      {"unplanted_owner_on_the_other_side", {"ring.owners_reversed"}},
       {"unplanted_positions_of_the_step", {"ring.positions_of_another_chunk"}},
+      {"unplanted_divided_twice", {"out.divided_twice"}},
+      {"unplanted_divided_each_step", {"softmax.divided_each_step"}},
+      {"unplanted_rescale_inverted", {"softmax.rescale_inverted"}},
+      {"unplanted_rows_one_apart", {"index.k_rows_one_apart_in_a_tile"}},
+      {"unplanted_values_from_the_end", {"index.v_reversed_in_a_tile"}},
+      {"unplanted_last_of_a_tile", {"counts.last_of_each_tile_lost_in_both"}},
+      {"unplanted_sums_added", {"merge.parts_added_in_sum"}},
+      {"unplanted_factors_exchanged", {"merge.factors_exchanged_in_acc"}},
+      {"unplanted_their_acc_not_rescaled", {"merge.new_part_not_rescaled_in_acc"}},
+      {"unplanted_owner_plus_hop", {"ring.owners_reversed"}},
+      {"unplanted_dq_scaled_twice", {"backward.dq_scaled_twice"}},
+      {"unplanted_dk_of_keys", {"backward.dk_over_rows_of_K"}},
+      {"unplanted_dv_of_ds", {"backward.dv_of_ds"}},
+      {"unplanted_lse_forgotten", {"backward.lse_forgotten"}},
+      {"unplanted_ds_without_p", {"backward.ds_without_p"}},
+      {"unplanted_delta_of_upstream", {"backward.delta_of_dout"}},
+      {"unplanted_ds_of_the_diagonal", {"backward.ds_of_the_diagonal"}},
+      {"unplanted_dk_stays_away", {"backward.sum_from_elsewhere_lost_in_dk"}},
+      {"unplanted_dv_scaled", {"backward.dv_scaled"}},
   };
   return names;
 }
@@ -43,7 +65,8 @@ std::vector<NamedEdit> unplanted_edits() {
   for (const auto make :
        {attention_unplanted, online_softmax_unplanted, flash_blocks_unplanted, merge_unplanted,
         ring_unplanted, causal_ring_unplanted, slotted_ring_unplanted, overlapped_ring_unplanted,
-        dealt_ring_unplanted, skipping_ring_unplanted}) {
+        dealt_ring_unplanted, skipping_ring_unplanted, straight_backward_unplanted,
+        backward_unplanted}) {
     for (Mutant& mutant : make()) {
       const auto names = true_names().find(mutant.info.id);
       edits.push_back(

@@ -1,0 +1,151 @@
+// Keys that count too rarely or too often, in the accumulator, the row sum or both.
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "property_tests/diagnosis/formula/sums.h"
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// True for a key at a place of a piece that has so many keys.
+using AtPlace = bool (*)(std::size_t place, std::size_t keys);
+bool is_first(std::size_t place, std::size_t) { return place == 0; }
+bool is_last(std::size_t place, std::size_t keys) { return place + 1 == keys; }
+bool is_first_of_several(std::size_t place, std::size_t keys) { return place == 0 && keys > 1; }
+bool is_last_of_several(std::size_t place, std::size_t keys) {
+  return place + 1 == keys && keys > 1;
+}
+
+/// Some keys of each query: [query · keys + key].
+using Chosen = std::vector<std::uint8_t>;
+using Choice = std::function<Chosen(const Model&)>;
+
+Choice at_places(KeyOrder order, Piece piece, AtPlace chosen) {
+  return [=](const Model& model) {
+    Chosen keys(model.key_read.size());
+    for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+      for (const auto& part : key_pieces(model, i, order, piece)) {
+        for (std::size_t place = 0; place < part.size(); ++place) {
+          if (chosen(place, part.size())) keys[model.pair(i, part[place])] = 1;
+        }
+      }
+    }
+    return keys;
+  };
+}
+
+/// The first or the last key that each query sees.
+Choice at_end_of_row(AtPlace chosen) {
+  return [=](const Model& model) {
+    Chosen keys(model.key_read.size());
+    const Mask& mask = model.trial.problem.mask;
+    for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+      std::vector<std::int64_t> seen;
+      for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+        if (mask.allows(i, j)) seen.push_back(j);
+      }
+      for (std::size_t place = 0; place < seen.size(); ++place) {
+        if (chosen(place, seen.size())) keys[model.pair(i, seen[place])] = 1;
+      }
+    }
+    return keys;
+  };
+}
+
+/// The first or the last key in the order in which a loop over chunks goes.
+Choice at_end_of_loop(KeyOrder order, AtPlace chosen) {
+  return [=](const Model& model) {
+    Chosen keys(model.key_read.size());
+    for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+      const auto pieces = key_pieces(model, i, order, Piece::key);
+      for (std::size_t place = 0; place < pieces.size(); ++place) {
+        if (chosen(place, pieces.size())) keys[model.pair(i, pieces[place].front())] = 1;
+      }
+    }
+    return keys;
+  };
+}
+
+Choice of_chunks(bool (*chosen)(int rank, int owner)) {
+  return [=](const Model& model) {
+    Chosen keys(model.key_read.size());
+    for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+      for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+        keys[model.pair(i, j)] = chosen(model.rank_of_query(i), model.rank_of_key(j));
+      }
+    }
+    return keys;
+  };
+}
+
+struct Times {
+  const char* id;
+  const char* words;
+  double times;
+};
+constexpr Times kLost{"lost", "is not counted", 0};
+constexpr Times kDoubled{"doubled", "counts twice", 2};
+
+void add_choice(std::vector<Hypothesis>& all, const std::string& id, const std::string& words,
+                const Choice& choice, const std::vector<Sums>& sums, int terms = 1) {
+  for (const Sums& in : sums) {
+    for (const Times& times : {kLost, kDoubled}) {
+      const std::string where = in.acc && in.sum ? "" : std::string(" in ") + in.words;
+      all.push_back(by_model({"counts." + id + "_" + times.id + "_in_" + in.id,
+                              words + " " + times.words + where, terms},
+                             [=](Model& model) {
+                               const Chosen chosen = choice(model);
+                               for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+                                 if (!chosen[model.pair(i, j)]) return;
+                                 if (in.acc) model.in_acc(b, h, i, j) *= times.times;
+                                 if (in.sum) model.in_sum(b, h, i, j) *= times.times;
+                               });
+                             }));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Hypothesis> count_edits() {
+  std::vector<Hypothesis> all;
+  for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
+    for (const auto& [piece, name] :
+         {std::pair{Piece::tile, "tile"}, std::pair{Piece::chunk, "chunk"}}) {
+      const std::string id = name, words = std::string("key of each ") + name;
+      for (const AtPlace first : {is_first, is_first_of_several}) {
+        add_choice(all, "first_of_each_" + id, "the first " + words, at_places(order, piece, first),
+                   {kAcc, kSum, kBoth}, 2);
+      }
+      for (const AtPlace last : {is_last, is_last_of_several}) {
+        add_choice(all, "last_of_each_" + id, "the last " + words, at_places(order, piece, last),
+                   {kAcc, kSum, kBoth}, 2);
+      }
+    }
+  }
+  for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
+    add_choice(all, "first_of_the_loop", "the first key of the loop over keys",
+               at_end_of_loop(order, is_first), {kAcc, kSum});
+    add_choice(all, "last_of_the_loop", "the last key of the loop over keys",
+               at_end_of_loop(order, is_last), {kAcc, kSum});
+  }
+  // Those of both sums have names of their own in mask_mistakes.cpp and ring_mistakes.cpp.
+  for (const AtPlace first : {is_first, is_first_of_several}) {
+    add_choice(all, "first_seen", "the first key that a query sees", at_end_of_row(first),
+               {kAcc, kSum});
+  }
+  for (const AtPlace last : {is_last, is_last_of_several}) {
+    add_choice(all, "last_seen", "the last key that a query sees", at_end_of_row(last),
+               {kAcc, kSum});
+  }
+  add_choice(all, "own_chunk", "the own chunk",
+             of_chunks([](int rank, int owner) { return owner == rank; }), {kAcc, kSum});
+  add_choice(all, "other_chunks", "chunks of other ranks",
+             of_chunks([](int rank, int owner) { return owner != rank; }), {kAcc, kSum});
+  return all;
+}
+
+}  // namespace ringlab::verify

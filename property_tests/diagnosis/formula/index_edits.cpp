@@ -1,0 +1,85 @@
+// Rows that are read at another place of a tile or chunk than their own.
+#include <string>
+#include <utility>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+
+namespace ringlab::verify {
+namespace {
+
+enum class Read { keys, values };
+
+/// The place in a piece of `keys` keys that is read in place of `place`.
+using PlaceRead = std::size_t (*)(std::size_t place, std::size_t keys);
+std::size_t from_the_end(std::size_t place, std::size_t keys) { return keys - 1 - place; }
+std::size_t first_of_all(std::size_t, std::size_t) { return 0; }
+std::size_t the_next(std::size_t place, std::size_t keys) { return (place + 1) % keys; }
+
+void read_places(Model& model, KeyOrder order, Piece piece, Read read, PlaceRead place_read) {
+  std::vector<std::int64_t>& rows = read == Read::keys ? model.key_read : model.value_read;
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    for (const auto& part : key_pieces(model, i, order, piece)) {
+      for (std::size_t at = 0; at < part.size(); ++at) {
+        rows[model.pair(i, part[at])] = part[place_read(at, part.size())];
+      }
+    }
+  }
+  score_again(model);
+}
+
+/// Row r of a piece read from its element r on, as without the factor d in x + r · d.
+Tensor<double> with_rows_one_apart(const Tensor<double>& x,
+                                   const std::vector<std::vector<std::int64_t>>& pieces) {
+  Tensor<double> read = x;
+  const std::int64_t d = x.extents().channels;
+  for (const auto& piece : pieces) {
+    for (std::int64_t at = 0; at < std::ssize(piece); ++at) {
+      for_each_index({x.extents().batch, x.extents().heads, 1, d},
+                     [&](auto b, auto h, auto, auto c) {
+                       const std::int64_t element = at + c, row = element / d;
+                       read(b, h, piece[static_cast<std::size_t>(at)], c) =
+                           x(b, h, piece[static_cast<std::size_t>(row)], element % d);
+                     });
+    }
+  }
+  return read;
+}
+
+void read_one_apart(Model& model, KeyOrder order, Piece piece, Read read) {
+  Tensor<double>& rows = read == Read::keys ? model.trial.data.k : model.trial.data.v;
+  rows = with_rows_one_apart(rows, key_pieces(model, 0, order, piece));
+  score_again(model);
+}
+
+}  // namespace
+
+std::vector<Hypothesis> index_edits() {
+  std::vector<Hypothesis> all;
+  for (const auto& [read, name] : {std::pair{Read::keys, "k"}, std::pair{Read::values, "v"}}) {
+    const std::string of = name;
+    for (const auto& [piece, part] :
+         {std::pair{Piece::tile, "tile"}, std::pair{Piece::chunk, "chunk"}}) {
+      const std::string in = std::string(" of a ") + part, id = "index." + of + "_";
+      for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
+        const auto add = [&](const std::string& what, const std::string& words, PlaceRead place) {
+          all.push_back(
+              by_model({id + what + "_" + part, "rows of " + of + in + " are read " + words, 2},
+                       [=, read = read, piece = piece](Model& m) {
+                         read_places(m, order, piece, read, place);
+                       }));
+        };
+        add("reversed_in_a", "from its end", from_the_end);
+        add("first_row_of_a", "from its first row", first_of_all);
+        add("next_row_in_a", "one row further on", the_next);
+        all.push_back(by_model(
+            {id + "rows_one_apart_in_a_" + part,
+             "row r" + in + " of " + of + " is read from element r on, not r · d", 2},
+            [=, read = read, piece = piece](Model& m) { read_one_apart(m, order, piece, read); }));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,154 @@
+// Masks that are asked another question than their own.
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// Shows what a loop over a piece sees that ends at its first hidden key.
+void stop_at_hidden(Model& model, KeyOrder order, Piece piece) {
+  const Mask mask = model.trial.problem.mask;
+  std::vector<std::uint8_t> seen(model.key_read.size());
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    for (const auto& part : key_pieces(model, i, order, piece)) {
+      for (const std::int64_t j : part) {
+        if (!mask.allows(i, j)) break;
+        seen[model.pair(i, j)] = 1;
+      }
+    }
+  }
+  see_pairs(model, [&](auto i, auto j) { return seen[model.pair(i, j)] != 0; });
+}
+
+/// Leaves out blocks of (rank, owner) of which only a part is visible.
+void skip_partial_blocks(Model& model) {
+  const std::vector<std::uint8_t> partial = pairs_in_reach(model, Reach::partial_blocks);
+  count_pairs(model, [&](auto i, auto j) { return partial[model.pair(i, j)] ? 0.0 : 1.0; });
+}
+
+/// Numbers by which a mask may be asked for a token: its position, its row in the chunk of its rank,
+/// its row where chunks lie one after the other.
+enum class Number { position, in_chunk, gathered };
+std::vector<std::int64_t> numbers_of(const Layout& layout, Number number) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(layout.tokens()));
+  std::int64_t gathered = 0;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    std::int64_t row = 0;
+    for (const std::int64_t token : layout.positions(rank).to_list()) {
+      numbers[static_cast<std::size_t>(token)] = number == Number::position   ? token
+                                                 : number == Number::in_chunk ? row
+                                                                              : gathered;
+      ++row;
+      ++gathered;
+    }
+  }
+  return numbers;
+}
+
+struct Numbers {
+  Number queries, keys;
+};
+using Allowed = std::function<bool(const Model&, std::int64_t query, std::int64_t key)>;
+
+/// Asks about pairs in reach by these numbers.
+void ask_by_numbers(Model& model, const Numbers& by, Reach reach, const Allowed& allowed) {
+  const RunOptions& options = model.trial.options;
+  const Shape& shape = model.shape();
+  const auto queries =
+      numbers_of(make_layout(options, shape.q_tokens, options.q_layout), by.queries);
+  const auto keys = numbers_of(make_layout(options, shape.kv_tokens, options.kv_layout), by.keys);
+  const Mask mask = model.trial.problem.mask;
+  const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
+  see_pairs(model, [&](auto i, auto j) {
+    if (!reached[model.pair(i, j)]) return mask.allows(i, j);
+    return allowed(model, queries[static_cast<std::size_t>(i)], keys[static_cast<std::size_t>(j)]);
+  });
+}
+
+bool by_the_mask(const Model& model, std::int64_t query, std::int64_t key) {
+  return model.trial.problem.mask.allows(query, key);
+}
+
+void add_numbers(std::vector<Hypothesis>& all) {
+  const auto add = [&](const Suspect& suspect, const Numbers& by) {
+    for (const Reach reach : {Reach::everything, Reach::visible_blocks, Reach::partial_blocks}) {
+      all.push_back(
+          by_model(suspect, [=](Model& m) { ask_by_numbers(m, by, reach, by_the_mask); }));
+    }
+  };
+  add({"mask.local_positions", "keys are masked by their row in the chunk, not by their position"},
+      {Number::position, Number::in_chunk});
+  add({"mask.local_positions_of_queries",
+       "queries are masked by their row in the chunk, not by their position"},
+      {Number::in_chunk, Number::position});
+  add({"mask.local_positions_of_both", "queries and keys are masked by their rows in their chunks"},
+      {Number::in_chunk, Number::in_chunk});
+  add({"mask.gathered_rows_of_keys", "keys are masked by their row among gathered chunks"},
+      {Number::position, Number::gathered});
+  add({"mask.gathered_rows_of_queries", "queries are masked by their row among gathered chunks"},
+      {Number::gathered, Number::position});
+}
+
+/// Asks a fixed causal question, whatever the mask is.
+void add_causal(std::vector<Hypothesis>& all) {
+  struct Question {
+    Suspect suspect;
+    bool (*allowed)(std::int64_t query, std::int64_t key, std::int64_t later);
+  };
+  const std::vector<Question> questions = {
+      {{"mask.taken_for_causal", "every mask is taken for causal, aligned top left"},
+       [](std::int64_t i, std::int64_t j, std::int64_t) { return j <= i; }},
+      {{"mask.taken_for_causal_bottom_right",
+        "every mask is taken for causal, aligned bottom right"},
+       [](std::int64_t i, std::int64_t j, std::int64_t later) { return j <= i + later; }},
+      {{"mask.taken_for_strictly_causal",
+        "every mask is taken for causal, and queries do not see their own key"},
+       [](std::int64_t i, std::int64_t j, std::int64_t) { return j < i; }},
+      {{"mask.taken_for_the_future", "every mask is taken for causal, the wrong way round"},
+       [](std::int64_t i, std::int64_t j, std::int64_t) { return j >= i; }}};
+  for (const Question& question : questions) {
+    for (const Numbers& by :
+         {Numbers{Number::position, Number::position}, Numbers{Number::in_chunk, Number::in_chunk},
+          Numbers{Number::in_chunk, Number::gathered},
+          Numbers{Number::gathered, Number::gathered}}) {
+      all.push_back(by_model(question.suspect, [=](Model& m) {
+        const std::int64_t later = m.shape().kv_tokens - m.shape().q_tokens;
+        ask_by_numbers(m, by, Reach::everything,
+                       [=](const Model&, auto i, auto j) { return question.allowed(i, j, later); });
+      }));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Hypothesis> mask_edits() {
+  std::vector<Hypothesis> all;
+  for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
+    for (const auto& [piece, name] :
+         {std::pair{Piece::tile, "tile"}, std::pair{Piece::chunk, "chunk"}}) {
+      all.push_back(by_model({std::string("mask.ends_a_") + name,
+                              std::string("the first hidden key ends the loop over a ") + name},
+                             [=, piece = piece](Model& m) { stop_at_hidden(m, order, piece); }));
+    }
+  }
+  all.push_back(by_model({"mask.partial_blocks_skipped",
+                          "blocks of two ranks of which only a part is visible are skipped"},
+                         skip_partial_blocks));
+  all.push_back(by_model({"mask.bits_ignored", "of a bit matrix nothing is hidden"}, [](Model& m) {
+    const Mask mask = m.trial.problem.mask;
+    see_pairs(m, [&](auto i, auto j) {
+      const KeyInterval seen = mask.interval(i);
+      return seen.begin <= j && j < seen.end;
+    });
+  }));
+  add_numbers(all);
+  add_causal(all);
+  return all;
+}
+
+}  // namespace ringlab::verify
