@@ -73,7 +73,7 @@ bool tells_more(const Prediction& prediction, const Prediction& truth, const Att
                 LseCompared lse);
 
 /// True when got lies within `allowed` of `wanted`: infinities equal themselves, NaN equals NaN.
-/// Where `allowed` is NaN, got may be NaN besides.
+/// A NaN in `allowed` lets got be NaN besides.
 bool within(double got, double wanted, double allowed);
 bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
                 const Tensor<double>& allowed);

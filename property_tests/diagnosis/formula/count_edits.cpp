@@ -132,7 +132,7 @@ std::vector<Hypothesis> count_edits() {
     add_choice(all, "last_of_the_loop", "the last key of the loop over keys",
                at_end_of_loop(order, is_last), {kAcc, kSum});
   }
-  // Those of both sums have names of their own in mask_mistakes.cpp and ring_mistakes.cpp.
+  // Keys that both sums lose or double are named in mask_mistakes.cpp and ring_mistakes.cpp.
   for (const AtPlace first : {is_first, is_first_of_several}) {
     add_choice(all, "first_seen", "the first key that a query sees", at_end_of_row(first),
                {kAcc, kSum});
