@@ -15,13 +15,13 @@ using Certificate = report::CertificateJson;
 
 constexpr std::int64_t kMostCertificateBytes = std::int64_t{64} << 20;
 
-std::string certificate_text(const std::string& path) {
+std::string certificate_at(const std::string& path) {
   const std::vector<std::byte> bytes = io::read_file(path, kMostCertificateBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 Certificate read_certificate(const std::string& path) {
-  Certificate certificate = report::parse_certificate(certificate_text(path), path);
+  Certificate certificate = report::parse_certificate(certificate_at(path), path);
   const std::string found = report::certificate_digest(certificate);
   const std::string claimed = certificate.at("digest");
   if (found != claimed) {
