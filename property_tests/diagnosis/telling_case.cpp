@@ -94,6 +94,7 @@ std::vector<Suspect> explained_alone(const Subject& subject, const Case& c) {
       suspects.push_back(hypothesis.suspect);
     }
   }
+  keep_simplest(suspects);
   return suspects;
 }
 

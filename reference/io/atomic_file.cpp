@@ -261,7 +261,7 @@ void AtomicFiles::fail(const fs::path& path, int failure) {
   for (const File& file : files_) {
     if (!take_back(file)) left += (left.empty() ? "" : ", ") + printable(file.old.string());
   }
-  const fs::path given = path;
+  const std::string given = path.string();  // discard() ends what it may be part of
   discard();
   if (left.empty()) throw_write_error(given, failure);
   throw_write_error(given, failure, "Files that were there before are now " + left);

@@ -142,12 +142,13 @@ std::pair<SubjectVerdict, Insight> failure_of(const Subject& subject) {
 }
 
 TEST(TellingCase, is_explained_by_what_is_named_and_by_nothing_else) {
+  int unclear = 0;  // smallest cases that more than one mistake explains
   for (const Mistake mistake : {Mistake::scale_forgotten, Mistake::scale_sign_flipped,
                                 Mistake::lse_in_base_two, Mistake::lse_without_maximum}) {
     const Subject subject = naive_subject(mistake);
     auto [verdict, insight] = failure_of(subject);
     const Case smallest = verdict.laws.front().failure->shrunk;
-    ASSERT_GT(explained_alone(subject, smallest).size(), 1u) << describe(smallest);
+    unclear += explained_alone(subject, smallest).size() > 1;
     keep_what_tells(subject, insight, verdict);
     const LawFailure& kept = *verdict.laws.front().failure;
     EXPECT_EQ(explained_alone(subject, kept.shrunk), insight.diagnosis.explains)
@@ -158,13 +159,15 @@ TEST(TellingCase, is_explained_by_what_is_named_and_by_nothing_else) {
     EXPECT_EQ(again.message, kept.message);
     EXPECT_TRUE(kept.token.ends_with(to_token(kept.shrunk)));
   }
+  EXPECT_GE(unclear, 2);
 }
 
 TEST(TellingCase, is_the_smallest_where_that_tells_already_or_nothing_has_a_name) {
-  for (const Mistake mistake : {Mistake::acc_not_rescaled, Mistake::first_key_twice}) {
+  for (const Mistake mistake : {Mistake::lse_in_f16, Mistake::odd_keys_favoured}) {
     const Subject subject = naive_subject(mistake);
     auto [verdict, insight] = failure_of(subject);
     const Case smallest = verdict.laws.front().failure->shrunk;
+    ASSERT_LE(explained_alone(subject, smallest).size(), 1u) << describe(smallest);
     keep_what_tells(subject, insight, verdict);
     EXPECT_EQ(verdict.laws.front().failure->shrunk, smallest);
   }

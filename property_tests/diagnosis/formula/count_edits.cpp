@@ -89,22 +89,30 @@ struct Times {
 constexpr Times kLost{"lost", "is not counted", 0};
 constexpr Times kDoubled{"doubled", "counts twice", 2};
 
-void add_choice(std::vector<Hypothesis>& all, const std::string& id, const std::string& words,
-                const Choice& choice, const std::vector<Sums>& sums, int terms = 1) {
+struct Words {
+  std::string id, text;
+  int terms = 1;
+};
+
+void add_edit(std::vector<Hypothesis>& all, const Words& words, const Choice& choice,
+              const Sums& in, const Times& times) {
+  const std::string where = in.acc && in.sum ? "" : std::string(" in ") + in.words;
+  all.push_back(by_model({"counts." + words.id + "_" + times.id + "_in_" + in.id,
+                          words.text + " " + times.words + where, words.terms},
+                         [=](Model& model) {
+                           const Chosen chosen = choice(model);
+                           for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+                             if (!chosen[model.pair(i, j)]) return;
+                             if (in.acc) model.in_acc(b, h, i, j) *= times.times;
+                             if (in.sum) model.in_sum(b, h, i, j) *= times.times;
+                           });
+                         }));
+}
+
+void add_choice(std::vector<Hypothesis>& all, const Words& words, const Choice& choice,
+                const std::vector<Sums>& sums) {
   for (const Sums& in : sums) {
-    for (const Times& times : {kLost, kDoubled}) {
-      const std::string where = in.acc && in.sum ? "" : std::string(" in ") + in.words;
-      all.push_back(by_model({"counts." + id + "_" + times.id + "_in_" + in.id,
-                              words + " " + times.words + where, terms},
-                             [=](Model& model) {
-                               const Chosen chosen = choice(model);
-                               for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
-                                 if (!chosen[model.pair(i, j)]) return;
-                                 if (in.acc) model.in_acc(b, h, i, j) *= times.times;
-                                 if (in.sum) model.in_sum(b, h, i, j) *= times.times;
-                               });
-                             }));
-    }
+    for (const Times& times : {kLost, kDoubled}) add_edit(all, words, choice, in, times);
   }
 }
 
@@ -117,33 +125,36 @@ std::vector<Hypothesis> count_edits() {
          {std::pair{Piece::tile, "tile"}, std::pair{Piece::chunk, "chunk"}}) {
       const std::string id = name, words = std::string("key of each ") + name;
       for (const AtPlace first : {is_first, is_first_of_several}) {
-        add_choice(all, "first_of_each_" + id, "the first " + words, at_places(order, piece, first),
-                   {kAcc, kSum, kBoth}, 2);
+        add_choice(all, {"first_of_each_" + id, "the first " + words, 2},
+                   at_places(order, piece, first), {kAcc, kSum, kBoth});
       }
       for (const AtPlace last : {is_last, is_last_of_several}) {
-        add_choice(all, "last_of_each_" + id, "the last " + words, at_places(order, piece, last),
-                   {kAcc, kSum, kBoth}, 2);
+        add_choice(all, {"last_of_each_" + id, "the last " + words, 2},
+                   at_places(order, piece, last), {kAcc, kSum, kBoth});
       }
     }
   }
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
-    add_choice(all, "first_of_the_loop", "the first key of the loop over keys",
-               at_end_of_loop(order, is_first), {kAcc, kSum});
-    add_choice(all, "last_of_the_loop", "the last key of the loop over keys",
-               at_end_of_loop(order, is_last), {kAcc, kSum});
+    for (const auto& [end, chosen] :
+         {std::pair<const char*, AtPlace>{"first", is_first}, {"last", is_last}}) {
+      const Words words{std::string(end) + "_of_the_loop",
+                        std::string("the ") + end + " key of the loop over keys"};
+      add_choice(all, words, at_end_of_loop(order, chosen), {kAcc, kSum});
+      add_edit(all, words, at_end_of_loop(order, chosen), kBoth, kDoubled);
+    }
   }
   // Keys that both sums lose or double are named in mask_mistakes.cpp and ring_mistakes.cpp.
   for (const AtPlace first : {is_first, is_first_of_several}) {
-    add_choice(all, "first_seen", "the first key that a query sees", at_end_of_row(first),
+    add_choice(all, {"first_seen", "the first key that a query sees"}, at_end_of_row(first),
                {kAcc, kSum});
   }
   for (const AtPlace last : {is_last, is_last_of_several}) {
-    add_choice(all, "last_seen", "the last key that a query sees", at_end_of_row(last),
+    add_choice(all, {"last_seen", "the last key that a query sees"}, at_end_of_row(last),
                {kAcc, kSum});
   }
-  add_choice(all, "own_chunk", "the own chunk",
+  add_choice(all, {"own_chunk", "the own chunk"},
              of_chunks([](int rank, int owner) { return owner == rank; }), {kAcc, kSum});
-  add_choice(all, "other_chunks", "chunks of other ranks",
+  add_choice(all, {"other_chunks", "chunks of other ranks"},
              of_chunks([](int rank, int owner) { return owner != rank; }), {kAcc, kSum});
   return all;
 }
