@@ -106,26 +106,24 @@ void add_zeros(std::vector<Hypothesis>& all) {
 std::vector<Hypothesis> index_edits() {
   std::vector<Hypothesis> all;
   add_zeros(all);
-  for (const auto& [read, name] : {std::pair{Read::keys, "k"}, std::pair{Read::values, "v"}}) {
-    const std::string of = name;
-    for (const auto& [piece, part] :
-         {std::pair{Piece::tile, "tile"}, std::pair{Piece::chunk, "chunk"}}) {
-      const std::string in = std::string(" of a ") + part, id = "index." + of + "_";
+  for (const Read read : {Read::keys, Read::values}) {
+    const std::string of = read == Read::keys ? "k" : "v";
+    for (const Piece piece : {Piece::tile, Piece::chunk}) {
+      const std::string part = piece == Piece::tile ? "tile" : "chunk";
+      const std::string in = " of a " + part, id = "index." + of + "_";
       for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
         const auto add = [&](const std::string& what, const std::string& words, PlaceRead place) {
           all.push_back(
               by_model({id + what + "_" + part, "rows of " + of + in + " are read " + words, 2},
-                       [=, read = read, piece = piece](Model& m) {
-                         read_places(m, order, piece, read, place);
-                       }));
+                       [=](Model& m) { read_places(m, order, piece, read, place); }));
         };
         add("reversed_in_a", "from its end", from_the_end);
         add("first_row_of_a", "from its first row", first_of_all);
         add("next_row_in_a", "one row further on", the_next);
-        all.push_back(by_model(
-            {id + "rows_one_apart_in_a_" + part,
-             "row r" + in + " of " + of + " is read from element r on, not r · d", 2},
-            [=, read = read, piece = piece](Model& m) { read_one_apart(m, order, piece, read); }));
+        all.push_back(
+            by_model({id + "rows_one_apart_in_a_" + part,
+                      "row r" + in + " of " + of + " is read from element r on, not r · d", 2},
+                     [=](Model& m) { read_one_apart(m, order, piece, read); }));
       }
     }
   }
