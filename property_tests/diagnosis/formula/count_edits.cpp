@@ -89,12 +89,12 @@ struct Times {
 constexpr Times kLost{"lost", "is not counted", 0};
 constexpr Times kDoubled{"doubled", "counts twice", 2};
 
-struct Words {
+struct EditWords {
   std::string id, text;
   int terms = 1;
 };
 
-void add_edit(std::vector<Hypothesis>& all, const Words& words, const Choice& choice,
+void add_edit(std::vector<Hypothesis>& all, const EditWords& words, const Choice& choice,
               const Sums& in, const Times& times) {
   const std::string where = in.acc && in.sum ? "" : std::string(" in ") + in.words;
   all.push_back(by_model({"counts." + words.id + "_" + times.id + "_in_" + in.id,
@@ -109,7 +109,7 @@ void add_edit(std::vector<Hypothesis>& all, const Words& words, const Choice& ch
                          }));
 }
 
-void add_choice(std::vector<Hypothesis>& all, const Words& words, const Choice& choice,
+void add_choice(std::vector<Hypothesis>& all, const EditWords& words, const Choice& choice,
                 const std::vector<Sums>& sums) {
   for (const Sums& in : sums) {
     for (const Times& times : {kLost, kDoubled}) add_edit(all, words, choice, in, times);
@@ -137,8 +137,8 @@ std::vector<Hypothesis> count_edits() {
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
     for (const auto& [end, chosen] :
          {std::pair<const char*, AtPlace>{"first", is_first}, {"last", is_last}}) {
-      const Words words{std::string(end) + "_of_the_loop",
-                        std::string("the ") + end + " key of the loop over keys"};
+      const EditWords words{std::string(end) + "_of_the_loop",
+                            std::string("the ") + end + " key of the loop over keys"};
       add_choice(all, words, at_end_of_loop(order, chosen), {kAcc, kSum});
       add_edit(all, words, at_end_of_loop(order, chosen), kBoth, kDoubled);
     }
