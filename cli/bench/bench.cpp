@@ -103,7 +103,7 @@ Json configuration_of(const Arguments& arguments, const Bench& bench, const Size
   for (const verify::Subject& subject : bench.subjects) {
     configuration["subjects"].push_back(subject.name);
   }
-  Json input;
+  Json input = Json::object();
   describe_input(first.loaded, input);
   for (const char* name : {"input", "dtype", "mask", "scale", "modifiers"}) {
     configuration[name] = input[name];

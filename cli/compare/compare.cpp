@@ -205,7 +205,7 @@ int run_compare(Arguments& arguments) {
   const model::Machine machine = take_machine(arguments, loaded.problem);
   const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
-  Json configuration;
+  Json configuration = Json::object();
   describe_input(loaded, configuration);
   configuration["ranks"] = ranks;
   configuration["machine"] = machine.name;

@@ -31,6 +31,7 @@ std::optional<StepChoice> choice_of(const ModelQuestion& question) {
 Json lengths_chart(const ModelQuestion& question, const StepChoice& best) {
   const double memory = question.machine.memory_bytes;
   Json chart = chart_json("Longer sequences", "this split", "bytes", "Red does not fit.");
+  chart["marks"] = Json::array();
   chart["marks"].push_back({{"value", memory}, {"label", "of a device"}});
   for (const double times : {0.25, 0.5, 1.0, 2.0, 4.0}) {
     model::Training training = question.training;

@@ -24,7 +24,7 @@ void print_parts(const std::string& title, const Parts& parts,
 }
 
 Json parts_json(const Parts& parts) {
-  Json json;
+  Json json = Json::object();
   for (const auto& [part, amount] : parts) json[part] = amount;
   return json;
 }

@@ -37,6 +37,7 @@ double bytes_of(const Serving& serving, const model::ServeWay& way) {
 Json lengths_chart(const ServeQuestion& question, const ServeChoice& best) {
   Json chart = chart_json("Longer contexts", "this split", "bytes",
                           "Memory of a device, cached and new tokens. Red does not fit.");
+  chart["marks"] = Json::array();
   chart["marks"].push_back({{"value", question.memory_bytes()}, {"label", "of a device"}});
   for (const double times : {0.25, 0.5, 1.0, 2.0, 4.0}) {
     Serving serving = question.serving;

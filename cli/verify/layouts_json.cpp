@@ -44,7 +44,9 @@ Json layout_json(const report::VerifyRun& run, LayoutKind kind) {
   const Mask& mask = run.problem.mask;
   const Layout queries(kind, run.problem.shape.q_tokens, ranks),
       keys(kind, run.problem.shape.kv_tokens, ranks);
-  Json json = {{"layout", layout_name(kind)}, {"chosen", kind == run.options.layout}};
+  Json json = {{"layout", layout_name(kind)},   {"chosen", kind == run.options.layout},
+               {"query_tokens", Json::array()}, {"key_tokens", Json::array()},
+               {"pairs", Json::array()},        {"cells", Json::array()}};
   for (int rank = 0; rank < ranks; ++rank) {
     const Positions& mine = queries.positions(rank);
     Json pairs = Json::array(), cells = Json::array();

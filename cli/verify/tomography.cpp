@@ -41,7 +41,8 @@ Json weights_json(const verify::Tomography& tomography) {
   const Extents& extents = tomography.got.extents();
   Json heads = Json::array();
   for (std::int64_t head = 0; head < std::min(extents.heads, kMostHeads); ++head) {
-    Json& json = heads.emplace_back(Json::object());
+    Json& json = heads.emplace_back(
+        Json{{"marks", Json::array()}, {"got", Json::array()}, {"exact", Json::array()}});
     for (std::int64_t query = 0; query < std::min(extents.tokens, kMostDrawn); ++query) {
       std::string marks;
       Json got = Json::array(), exact = Json::array();

@@ -73,7 +73,7 @@ VerifyPlan take_plan(Arguments& arguments, bool quick) {
 
 Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded,
                       const RunOptions& options) {
-  Json configuration;
+  Json configuration = Json::object();
   std::vector<std::string> names;
   for (const verify::Subject& subject : plan.subjects) names.push_back(subject.name);
   configuration["subjects"] = fmt::format("{}", fmt::join(names, " "));
