@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from catalogue import Lab, LabError, STAGES
-from files import write_file
+from files import write_texts
 
 ROOT = STAGES.parent
 GLUE = "property_tests/stage_libraries/stage_library.h"
@@ -40,8 +40,7 @@ def headers_of(lab: Lab) -> dict[str, str]:
 def write_headers(lab: Lab, folder: pathlib.Path) -> pathlib.Path:
     """Makes the include folder of a lab anew."""
     shutil.rmtree(folder, ignore_errors=True)
-    for name, text in headers_of(lab).items():
-        write_file(folder / name, text)
+    write_texts({folder / name: text for name, text in headers_of(lab).items()})
     return folder
 
 

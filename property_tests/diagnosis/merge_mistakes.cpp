@@ -30,16 +30,6 @@ std::vector<double> chunk_lses(const Model& model, std::int64_t b, std::int64_t 
   return lses;
 }
 
-/// Calls merge(mine, theirs, is_last) for every pair of a balanced tree; it updates `mine`.
-template <class Merge>
-void merge_in_a_tree(std::vector<double>& parts, Merge merge) {
-  for (std::size_t step = 1; step < parts.size(); step *= 2) {
-    for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
-      merge(parts[left], parts[left + step], left == 0 && 2 * step >= parts.size());
-    }
-  }
-}
-
 /// Numbers of a row that are alike for all channels.
 struct MergedRow {
   double out, out_allowed, lse, lse_allowed;
@@ -76,21 +66,21 @@ enum class EmptyBy { maximum, sum };
 
 /// Takes e^(max - new max) of two parts that have both seen nothing: -inf - (-inf) is NaN.
 void subtract_infinities(Prediction& prediction, const Model& model, EmptyBy empty_by) {
-  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    std::vector<double> parts = chunk_lses(model, b, h, i);
-    std::vector<double> poisoned(parts.size());
+  struct Part {
+    double lse;
     bool spoiled = false;
-    for (std::size_t step = 1; step < parts.size(); step *= 2) {
-      for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
-        if (parts[left] == kNothing && parts[left + step] == kNothing) poisoned[left] = 1;
-        // An empty left part has weight e^-inf = 0, which does not heal NaN.
-        if (poisoned[left] != 0 || poisoned[left + step] != 0) poisoned[left] = 1;
-        parts[left] = logaddexp(parts[left], parts[left + step]);
-        spoiled |= poisoned[left] != 0;
-      }
-    }
-    const bool is_empty = parts.front() == kNothing && empty_by == EmptyBy::maximum;
-    if (!spoiled || is_empty || poisoned.front() == 0) return;
+  };
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    std::vector<Part> parts;
+    for (const double lse : chunk_lses(model, b, h, i)) parts.push_back({lse});
+    merge_in_a_tree(parts, [](Part& mine, const Part& theirs, bool) {
+      // An empty left part has weight e^-inf = 0, which does not heal NaN.
+      mine.spoiled |= theirs.spoiled || (mine.lse == kNothing && theirs.lse == kNothing);
+      mine.lse = logaddexp(mine.lse, theirs.lse);
+    });
+    const Part& whole = parts.front();
+    const bool is_empty = whole.lse == kNothing && empty_by == EmptyBy::maximum;
+    if (!whole.spoiled || is_empty) return;
     set_row(prediction, b, h, i, {kUndefined, 0, kUndefined, 0});
   });
 }

@@ -85,7 +85,12 @@ void score_again(Model& model) {
   });
 }
 
-void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v) {
+bool is_of_another_rank(const Model& model, std::int64_t i, std::int64_t j) {
+  return model.rank_of_query(i) != model.rank_of_key(j);
+}
+
+void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v,
+                 const OfPairs& reads_copy) {
   const auto with_copies = [](const Tensor<double>& x, const ElementMap& copy) {
     Extents twice = x.extents();
     twice.tokens *= 2;
@@ -99,7 +104,7 @@ void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_
   model.trial.data.v = with_copies(model.trial.data.v, copy_v);
   for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
     for (std::int64_t j = 0; j < keys; ++j) {
-      if (model.rank_of_query(i) == model.rank_of_key(j)) continue;
+      if (!reads_copy(model, i, j)) continue;
       model.key_read[model.pair(i, j)] += keys;
       model.value_read[model.pair(i, j)] += keys;
     }

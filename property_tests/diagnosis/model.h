@@ -45,8 +45,13 @@ double scaled_product(const Model& model, std::int64_t b, std::int64_t h, std::i
 double alibi_bias(const Model& model, std::int64_t h, std::int64_t i, std::int64_t j);
 /// Computes the scores again, after edits of tensors, scale, modifiers or key_read.
 void score_again(Model& model);
-/// Lets ranks read chunks of others from copies that stand behind the originals; scores again.
-void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v);
+/// True for a pair (query, key) of this model.
+using OfPairs = std::function<bool(const Model&, std::int64_t, std::int64_t)>;
+bool is_of_another_rank(const Model& model, std::int64_t i, std::int64_t j);
+/// Lets pairs, those of chunks of others if nothing is said, read keys and values from copies that
+/// stand behind the originals; scores again.
+void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v,
+                 const OfPairs& reads_copy = is_of_another_rank);
 
 /// Calls edit(b, h, i, j) for all pairs.
 void for_each_pair(

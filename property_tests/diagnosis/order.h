@@ -41,4 +41,15 @@ std::vector<std::vector<int>> visits_of(const Model& model, Visited visited);
 enum class Reach { everything, tiles_by_owner, tiles_by_hop, partial_blocks, visible_blocks };
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach);
 
+/// Calls merge(parts[left], parts[right], is_last) for each pair of a balanced tree over parts: that
+/// of neighbours, then that of pairs of them. It updates the left one; the first one is the whole.
+template <class Part, class Merge>
+void merge_in_a_tree(std::vector<Part>& parts, Merge merge) {
+  for (std::size_t step = 1; step < parts.size(); step *= 2) {
+    for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
+      merge(parts[left], parts[left + step], left == 0 && 2 * step >= parts.size());
+    }
+  }
+}
+
 }  // namespace ringlab::verify

@@ -23,13 +23,16 @@ bool is_last_of_several(std::size_t place, std::size_t keys) {
 using Chosen = std::vector<std::uint8_t>;
 using Choice = std::function<Chosen(const Model&)>;
 
-Choice at_places(KeyOrder order, Piece piece, AtPlace chosen) {
+/// Lists of keys of a query, in the order in which they are looked at.
+using KeyLists = std::function<std::vector<std::vector<std::int64_t>>(const Model&, std::int64_t)>;
+
+Choice at_places(const KeyLists& lists, AtPlace chosen) {
   return [=](const Model& model) {
     Chosen keys(model.key_read.size());
     for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-      for (const auto& part : key_pieces(model, i, order, piece)) {
-        for (std::size_t place = 0; place < part.size(); ++place) {
-          if (chosen(place, part.size())) keys[model.pair(i, part[place])] = 1;
+      for (const auto& list : lists(model, i)) {
+        for (std::size_t place = 0; place < list.size(); ++place) {
+          if (chosen(place, list.size())) keys[model.pair(i, list[place])] = 1;
         }
       }
     }
@@ -37,35 +40,25 @@ Choice at_places(KeyOrder order, Piece piece, AtPlace chosen) {
   };
 }
 
-/// The first or the last key that each query sees.
-Choice at_end_of_row(AtPlace chosen) {
-  return [=](const Model& model) {
-    Chosen keys(model.key_read.size());
-    const Mask& mask = model.trial.problem.mask;
-    for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-      std::vector<std::int64_t> seen;
-      for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
-        if (mask.allows(i, j)) seen.push_back(j);
-      }
-      for (std::size_t place = 0; place < seen.size(); ++place) {
-        if (chosen(place, seen.size())) keys[model.pair(i, seen[place])] = 1;
-      }
-    }
-    return keys;
-  };
+KeyLists keys_of_pieces(KeyOrder order, Piece piece) {
+  return [=](const Model& model, std::int64_t i) { return key_pieces(model, i, order, piece); };
 }
 
-/// The first or the last key in the order in which a loop over chunks goes.
-Choice at_end_of_loop(KeyOrder order, AtPlace chosen) {
-  return [=](const Model& model) {
-    Chosen keys(model.key_read.size());
-    for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-      const auto pieces = key_pieces(model, i, order, Piece::key);
-      for (std::size_t place = 0; place < pieces.size(); ++place) {
-        if (chosen(place, pieces.size())) keys[model.pair(i, pieces[place].front())] = 1;
-      }
-    }
-    return keys;
+/// The keys that a query sees.
+std::vector<std::vector<std::int64_t>> keys_seen(const Model& model, std::int64_t i) {
+  std::vector<std::int64_t> keys;
+  for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+    if (model.trial.problem.mask.allows(i, j)) keys.push_back(j);
+  }
+  return {keys};
+}
+
+/// All keys, in the order in which a loop over chunks goes.
+KeyLists keys_of_loop(KeyOrder order) {
+  return [=](const Model& model, std::int64_t i) {
+    std::vector<std::int64_t> keys;
+    for (const auto& key : key_pieces(model, i, order, Piece::key)) keys.push_back(key.front());
+    return std::vector<std::vector<std::int64_t>>{keys};
   };
 }
 
@@ -126,11 +119,11 @@ std::vector<Hypothesis> count_edits() {
       const std::string id = name, words = std::string("key of each ") + name;
       for (const AtPlace first : {is_first, is_first_of_several}) {
         add_choice(all, {"first_of_each_" + id, "the first " + words, 2},
-                   at_places(order, piece, first), {kAcc, kSum, kBoth});
+                   at_places(keys_of_pieces(order, piece), first), {kAcc, kSum, kBoth});
       }
       for (const AtPlace last : {is_last, is_last_of_several}) {
         add_choice(all, {"last_of_each_" + id, "the last " + words, 2},
-                   at_places(order, piece, last), {kAcc, kSum, kBoth});
+                   at_places(keys_of_pieces(order, piece), last), {kAcc, kSum, kBoth});
       }
     }
   }
@@ -139,17 +132,17 @@ std::vector<Hypothesis> count_edits() {
          {std::pair<const char*, AtPlace>{"first", is_first}, {"last", is_last}}) {
       const EditWords words{std::string(end) + "_of_the_loop",
                             std::string("the ") + end + " key of the loop over keys"};
-      add_choice(all, words, at_end_of_loop(order, chosen), {kAcc, kSum});
-      add_edit(all, words, at_end_of_loop(order, chosen), kBoth, kDoubled);
+      add_choice(all, words, at_places(keys_of_loop(order), chosen), {kAcc, kSum});
+      add_edit(all, words, at_places(keys_of_loop(order), chosen), kBoth, kDoubled);
     }
   }
   // Keys that both sums lose or double are named in mask_mistakes.cpp and ring_mistakes.cpp.
   for (const AtPlace first : {is_first, is_first_of_several}) {
-    add_choice(all, {"first_seen", "the first key that a query sees"}, at_end_of_row(first),
+    add_choice(all, {"first_seen", "the first key that a query sees"}, at_places(keys_seen, first),
                {kAcc, kSum});
   }
   for (const AtPlace last : {is_last, is_last_of_several}) {
-    add_choice(all, {"last_seen", "the last key that a query sees"}, at_end_of_row(last),
+    add_choice(all, {"last_seen", "the last key that a query sees"}, at_places(keys_seen, last),
                {kAcc, kSum});
   }
   add_choice(all, {"own_chunk", "the own chunk"},

@@ -1,6 +1,5 @@
 // Rows that are read at another place of a tile or chunk than their own.
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "property_tests/diagnosis/hypotheses.h"
@@ -53,51 +52,34 @@ void read_one_apart(Model& model, KeyOrder order, Piece piece, Read read) {
   score_again(model);
 }
 
-/// The chunks of other ranks, or the own one, that were never put where they are read.
-enum class Missing { own, others, last };
-
-/// Reads zeros in place of rows of chunks that never came: their memory is as it was given out.
-void read_zeros(Model& model, Missing missing, bool of_keys, bool of_values) {
-  const std::int64_t keys = model.shape().kv_tokens;
-  const auto with_zeros = [](const Tensor<double>& x) {
-    Extents longer = x.extents();
-    ++longer.tokens;
-    return mapped(Tensor<double>(longer), [&](double, auto b, auto h, auto t, auto c) {
-      return t < x.extents().tokens ? x(b, h, t, c) : 0.0;
-    });
-  };
-  model.trial.data.k = with_zeros(model.trial.data.k);
-  model.trial.data.v = with_zeros(model.trial.data.v);
-  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const bool is_own = model.rank_of_query(i) == model.rank_of_key(j);
-      const bool is_last = model.hop(i, j) + 1 == model.hops(i);
-      const bool is_missing = missing == Missing::own      ? is_own
-                              : missing == Missing::others ? !is_own
-                                                           : is_last && !is_own;
-      if (is_missing && of_keys) model.key_read[model.pair(i, j)] = keys;
-      if (is_missing && of_values) model.value_read[model.pair(i, j)] = keys;
-    }
-  }
-  score_again(model);
+bool is_of_own_rank(const Model& model, std::int64_t i, std::int64_t j) {
+  return !is_of_another_rank(model, i, j);
+}
+bool comes_last(const Model& model, std::int64_t i, std::int64_t j) {
+  return is_of_another_rank(model, i, j) && model.hop(i, j) + 1 == model.hops(i);
 }
 
+/// Zeros in place of rows that never came: their memory is as it was given out.
 void add_zeros(std::vector<Hypothesis>& all) {
-  for (const auto& [missing, id, whose] :
-       {std::tuple{Missing::own, "own", "the own chunk"},
-        std::tuple{Missing::others, "others", "the chunks of other ranks"},
-        std::tuple{Missing::last, "last", "the chunk that comes last"}}) {
-    for (const auto& [name, of_keys, of_values] :
-         {std::tuple{"k and v", true, true}, std::tuple{"k", true, false},
-          std::tuple{"v", false, true}}) {
-      const std::string of = name;
-      all.push_back(
-          by_model({std::string("index.zeros_for_") + id + (of.size() > 1 ? "" : "_" + of),
-                    of + " of " + whose + " are zeros: they never came to where they are read", 2},
-                   [=, missing = missing, of_keys = of_keys, of_values = of_values](Model& m) {
-                     read_zeros(m, missing, of_keys, of_values);
-                   }));
-    }
+  struct Chunks {
+    const char *id, *words;
+    bool (*are_missing)(const Model&, std::int64_t, std::int64_t);
+  };
+  const ElementMap zero = [](double, auto...) { return 0.0; };
+  const ElementMap same = [](double x, auto...) { return x; };
+  for (const Chunks& chunks : {Chunks{"own", "the own chunk", is_of_own_rank},
+                               Chunks{"others", "the chunks of other ranks", is_of_another_rank},
+                               Chunks{"last", "the chunk that comes last", comes_last}}) {
+    const auto add = [&](const std::string& of, const char* suffix, const ElementMap& k,
+                         const ElementMap& v) {
+      all.push_back(by_model(
+          {std::string("index.zeros_for_") + chunks.id + suffix,
+           of + " of " + chunks.words + " are zeros: they never came to where they are read", 2},
+          [=](Model& model) { read_copies(model, k, v, chunks.are_missing); }));
+    };
+    add("k and v", "", zero, zero);
+    add("k", "_k", zero, same);
+    add("v", "_v", same, zero);
   }
 }
 

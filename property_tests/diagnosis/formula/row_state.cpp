@@ -51,11 +51,8 @@ RowState merged(std::vector<RowState> states, const Walk& walk, const MergeRule&
     for (const RowState& state : states) merge(all, state, rule);
     return all;
   }
-  for (std::size_t step = 1; step < states.size(); step *= 2) {
-    for (std::size_t left = 0; left + step < states.size(); left += 2 * step) {
-      merge(states[left], states[left + step], rule);
-    }
-  }
+  merge_in_a_tree(states,
+                  [&](RowState& mine, const RowState& theirs, bool) { merge(mine, theirs, rule); });
   return std::move(states.front());
 }
 
