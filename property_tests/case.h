@@ -25,6 +25,9 @@ enum class Family {
   signed_zeros,   ///< many ±0
   subnormal,      ///< tiny and subnormal values
   constant_v,     ///< equal values per head
+  // Of planned cases, for long rows: a key that is lost or read twice shows.
+  one_channel,  ///< the value of a key has one channel that is not 0, between 1 and 2 in size
+  heavy_key,    ///< one key of a head, mostly beside a tile or a power of two, outweighs the others
 };
 constexpr std::string_view family_name(Family family) {
   switch (family) {
@@ -50,10 +53,16 @@ constexpr std::string_view family_name(Family family) {
       return "subnormal";
     case Family::constant_v:
       return "constant_v";
+    case Family::one_channel:
+      return "one_channel";
+    case Family::heavy_key:
+      return "heavy_key";
   }
   return "";
 }
 inline constexpr int kFamilies = static_cast<int>(count_kinds<Family, family_name>());
+/// The families of random cases, the first ones.
+inline constexpr int kDrawnFamilies = static_cast<int>(Family::one_channel);
 
 /// The factor on the scores.
 enum class ScaleKind {

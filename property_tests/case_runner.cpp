@@ -92,7 +92,8 @@ LawVerdict unheard(const Law& law) {
 }
 
 Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin origin) {
-  if (can.has(Ability::few_shapes)) c = in_few_shapes(std::move(c));
+  const bool is_planned = origin == CaseOrigin::planned;
+  if (can.has(Ability::few_shapes) && !is_planned) c = in_few_shapes(std::move(c));
   // The abilities of the subject limit the case first; then the law shapes it.
   c = limited_to(std::move(c), can);
   if (!law.keeps_modifiers) c.modifiers = {};

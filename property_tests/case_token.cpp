@@ -15,6 +15,7 @@ namespace ringlab::verify {
 namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 20;
+constexpr std::int64_t kMostHeads = 1 << 18;
 constexpr std::int64_t kMostElements = 1 << 26;
 constexpr std::int64_t kMostPairs = 1 << 26;  // laws hold the mask as a matrix of bytes
 
@@ -235,9 +236,9 @@ std::string to_token(const Case& c) {
 Case from_token(const std::string& token) {
   TokenFields fields(token);
   Case c;
-  c.shape.batch = fields.extent("b", 'b', 1, 1024);
-  c.shape.q_heads = fields.extent("h", 'h', 1, 1024);
-  c.shape.kv_heads = fields.extent("g", 'g', 1, 1024);
+  c.shape.batch = fields.extent("b", 'b', 1, kMostHeads);
+  c.shape.q_heads = fields.extent("h", 'h', 1, kMostHeads);
+  c.shape.kv_heads = fields.extent("g", 'g', 1, kMostHeads);
   c.shape.q_tokens = fields.extent("q", 'q', 0, kMostTokens);
   c.shape.kv_tokens = fields.extent("k", 'k', 0, kMostTokens);
   c.shape.head_dim = fields.extent("d", 'd', 1, 65536);

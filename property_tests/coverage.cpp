@@ -27,7 +27,7 @@ void require(std::vector<std::string>& classes, std::initializer_list<Requiremen
 }
 
 void require_values(std::vector<std::string>& classes, const Capabilities& can) {
-  for (int family = 0; family < kFamilies; ++family) {
+  for (int family = 0; family < kDrawnFamilies; ++family) {
     classes.push_back("values " + std::string(family_name(static_cast<Family>(family))));
   }
   for (const DType dtype : can.dtypes) {
@@ -89,6 +89,14 @@ void require_extras(std::vector<std::string>& classes, const Capabilities& can) 
   require(classes, {{can.has(Ability::backward), kGradientsClass}});
 }
 
+void add_pairs_not_met(const Capabilities& can, const PassEnvelope& pass, const char* prefix,
+                       Coverage& coverage) {
+  for (const ClassPair& pair : claimed_pairs(can)) {
+    ++coverage.pairs_claimed;
+    if (!pass.meetings.has(pair)) coverage.pairs_not_met.push_back(prefix + pair.words());
+  }
+}
+
 std::vector<ClassShare> sorted_shares(const std::map<std::string, std::int64_t>& counts,
                                       const std::vector<std::string>& required) {
   std::vector<ClassShare> shares;
@@ -141,6 +149,9 @@ std::vector<std::string> Coverage::missing() const {
     // The share, not the count: a long run must not make up for classes that it hardly ever meets.
     if (one.required && share(one) < kLeastShare) names.push_back(one.name);
   }
+  for (const SizesAsUsed& one : as_used) {
+    if (has_whole_plan && one.calls == 0) names.push_back(cell_words(one.cell));
+  }
   return names;
 }
 
@@ -162,6 +173,22 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   const std::int64_t asked = coverage.cases + coverage.refused;
   // Shares are judged only where all laws ran to their ends on enough cases.
   coverage.is_judged = options.laws.empty() && !is_broken && asked >= kCasesForCoverage;
+  add_pairs_not_met(subject.can, coverage.tried.forward, "", coverage);
+  if (subject.can.has(Ability::backward)) {
+    add_pairs_not_met(subject.can, coverage.tried.gradients, "gradients: ", coverage);
+  }
+  // Where there are always as many queries as keys, the largest of these sizes are too much work.
+  const bool is_possible =
+      subject.can.has(Ability::rectangular) && !subject.can.has(Ability::few_shapes);
+  const bool was_tried = std::ranges::any_of(verdict.laws, [](const LawVerdict& law) {
+    return law.id == kAsUsedLaw && law.skipped.empty();
+  });
+  coverage.has_whole_plan = is_possible && was_tried && options.planned_apart == 1 &&
+                            options.cases_per_law >= VerifyOptions().cases_per_law;
+  for (const Meetings::Cell& cell : claimed_cells(subject.can)) {
+    coverage.as_used.push_back({cell, coverage.tried.forward.meetings.calls(cell) +
+                                          coverage.tried.gradients.meetings.calls(cell)});
+  }
   coverage.not_tried = claimed_not_tried(subject.can, coverage.tried);
   return coverage;
 }

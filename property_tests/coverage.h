@@ -20,6 +20,11 @@ struct ClassShare {
   bool required = false;
 };
 
+struct SizesAsUsed {
+  Meetings::Cell cell;
+  std::int64_t calls = 0;
+};
+
 struct Coverage {
   std::int64_t cases = 0;    ///< cases that held, over all laws
   std::int64_t refused = 0;  ///< cases that the subject claims to take and refused
@@ -30,9 +35,17 @@ struct Coverage {
   Envelope tried = {};  ///< the problems that reached the subject in cases that held
   /// Claims of the subject that no case that held has tried.
   std::vector<std::string> not_tried = {};
+  /// Pairs of claims, of all that there are, that no case that held has brought together:
+  /// "head_dim 128 × mask causal", "gradients: dtype f16 × keys 8192 …".
+  std::vector<std::string> pairs_not_met = {};
+  std::int64_t pairs_claimed = 0;
+  /// Products of sizes of models that the subject claims, and the calls of each.
+  std::vector<SizesAsUsed> as_used = {};
+  bool has_whole_plan = false;  ///< each planned case was tried
 
   double share(const ClassShare& one) const;
-  /// Required classes below kLeastShare; empty where shares are not judged.
+  /// Required classes below kLeastShare, and sizes as used that no case that held had although they
+  /// were planned; empty where shares are not judged.
   std::vector<std::string> missing() const;
   /// True when the subject answered less than a third of its claims: cases that held say little
   /// then. A causal-only kernel, which cannot claim just that, refuses about half.

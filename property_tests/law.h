@@ -65,10 +65,16 @@ struct Law {
   std::function<Case(Case)> shape_simpler_case = {};
   /// The time of a case in cases of other laws: so many times fewer are tried, one at least.
   int cost = 1;
+  /// The cases of a round, where they are planned and not drawn: of equal seeds and rounds the same.
+  std::function<std::vector<Case>(const Capabilities&, std::uint64_t seed, std::uint64_t round)>
+      planned_cases = {};
 
   /// The first reason why the law does not apply to this subject; empty where it does.
   std::string unmet(const Subject& subject) const;
 };
+
+/// The id of the law whose cases are planned by joint/plan.h.
+inline constexpr const char* kAsUsedLaw = "as_used";
 
 const std::vector<Law>& all_laws();
 /// Further laws for foreign subjects (Ability::foreign), which are under all_laws(), too.

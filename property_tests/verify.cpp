@@ -13,6 +13,7 @@
 #include "property_tests/foreign_subject.h"
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/reach.h"
+#include "property_tests/planned_cases.h"
 
 namespace ringlab::verify {
 namespace {
@@ -29,10 +30,14 @@ struct Silence : rc::detail::TestListener {
 /// The law's cases: made by the law's shape_case, and kept within the subject's abilities.
 class Cases {
  public:
-  Cases(const Law& law, const Capabilities& can, std::uint64_t round)
-      : law_(law), can_(can), round_(round) {}
+  Cases(const Law& law, const Capabilities& can, std::uint64_t round, PlannedCases planned)
+      : law_(law),
+        can_(can),
+        round_(round),
+        planned_(std::make_shared<PlannedCases>(std::move(planned))) {}
 
   rc::Shrinkable<Case> operator()(const rc::Random& random, int) const {
+    if (law_.planned_cases) return shrinkable(planned_->next());
     rc::Random source = random;
     Draws draws(source.next());
     Case c = reached_case(draws, random_case(draws), reach_of_round(round_));
@@ -56,19 +61,27 @@ class Cases {
   Law law_;
   Capabilities can_;
   std::uint64_t round_;
+  std::shared_ptr<PlannedCases> planned_;
 };
 
 /// One search, as RapidCheck calls it; the last failing case is the shrunk one.
 class Search {
  public:
   Search(const Subject& subject, const Law& law, const VerifyOptions& options, LawVerdict& verdict)
-      : options_(options), verdict_(verdict), runner_(subject, law, verdict) {}
+      : options_(options),
+        is_planned_(law.planned_cases != nullptr),
+        verdict_(verdict),
+        runner_(subject, law, verdict) {}
 
   rc::detail::CaseResult operator()(const Case& c) {
     using Type = rc::detail::CaseResult::Type;
     if (is_over()) return {Type::Success, "no more time"};
-    const LawResult result = runner_.run(c);
-    if (result.outcome == Outcome::discarded) return {Type::Discard, result.message};
+    const bool is_first = is_planned_ && !verdict_.failure;
+    const LawResult result = is_first ? run_planned(runner_, c) : runner_.run(c);
+    // A planned case that is discarded has no other in its place.
+    if (result.outcome == Outcome::discarded) {
+      return {is_planned_ ? Type::Success : Type::Discard, result.message};
+    }
     if (result.outcome == Outcome::broken) return {Type::Failure, result.message};
     return {Type::Success, ""};
   }
@@ -89,6 +102,7 @@ class Search {
   }
 
   const VerifyOptions& options_;
+  bool is_planned_;
   LawVerdict& verdict_;
   CaseRunner runner_;
 };
@@ -108,14 +122,17 @@ LawVerdict searched(const Subject& subject, const Law& law, const VerifyOptions&
 
   rc::detail::TestParams params;
   params.seed = seed_of(options.seed, options.round, law.id);
-  params.maxSuccess = std::max(1, options.cases_per_law / law.cost);
+  PlannedCases planned(law, subject.can, options);
+  if (law.planned_cases && planned.count() == 0) return verdict;
+  params.maxSuccess = law.planned_cases ? static_cast<int>(planned.count())
+                                        : std::max(1, options.cases_per_law / law.cost);
   params.maxDiscardRatio = kDiscardsPerCase;
   params.disableShrinking = !options.shrink;
   const auto search = std::make_shared<Search>(subject, law, options, verdict);
   // Mapping the generator keeps clear of RapidCheck's implicit parameters, which are not safe to
   // use from several threads.
   const rc::detail::Property property =
-      rc::gen::map(rc::Gen<Case>(Cases(law, subject.can, options.round)), [search](const Case& c) {
+      rc::gen::map(rc::Gen<Case>(Cases(law, subject.can, options.round, std::move(planned))), [search](const Case& c) {
         return rc::detail::CaseDescription{(*search)(c), {}, [] { return rc::detail::Example(); }};
       });
   Silence silence;

@@ -24,6 +24,8 @@ struct VerifyOptions {
   /// Cases of different rounds are never equal.
   std::uint64_t round = 0;
   int cases_per_law = 40;
+  /// Every n-th planned case is tried alone, for subjects that are verified together with others.
+  int planned_apart = 1;
   std::vector<std::string> laws = {};  ///< ids or names; empty means all
   bool shrink = true;
   /// Called often with (laws done, laws in all, id of the law at work).
@@ -115,7 +117,7 @@ Replay replay(const std::string& token,
               const std::function<Subject(const std::string&)>& find = find_subject);
 
 /// Origin of a case; shaped_case() is `c` as the law can use it and the subject can run it.
-enum class CaseOrigin { drawn, simpler };
+enum class CaseOrigin { drawn, planned, simpler };
 Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin origin);
 
 /// Runs one law on one case; anything thrown is a broken result with its message, but for a

@@ -10,8 +10,13 @@
 namespace ringlab::report {
 
 /// "refused", "claimed_not_tried", and for each of "forward" and "gradients" the "calls" of the
-/// cases that held, "sizes" by name as [least, greatest], and "kinds": how many calls of each word.
+/// cases that held, "sizes" by name as [least, greatest], and "kinds": how many calls of each word; "pairs" of claims
+/// with those "not_met", and "as_used", the calls at sizes of models.
 nlohmann::ordered_json tried_json(const verify::Coverage& coverage);
+
+/// Sizes of models: a row for each dtype and width, the calls of each group and number of keys.
+/// Empty where the subject claims none of them.
+std::string as_used_text(const verify::Coverage& coverage);
 
 /// "0 … 300", "7", or "-" where there was none.
 std::string range_text(const verify::PassEnvelope& pass, const std::string& size);

@@ -108,6 +108,11 @@ std::vector<std::string> gaps_of(const VerifyPlan& plan, const SubjectResult& su
   if (!coverage.not_tried.empty()) {
     gaps.push_back(fmt::format("claimed, but not tried: {}", fmt::join(coverage.not_tried, ", ")));
   }
+  if (!coverage.pairs_not_met.empty()) {
+    gaps.push_back(fmt::format("{} of {} pairs of claims did not meet: {}",
+                               coverage.pairs_not_met.size(), coverage.pairs_claimed,
+                               coverage.pairs_not_met.front()));
+  }
   if (coverage.refused > 0 && !coverage.refuses_most()) {
     gaps.push_back(fmt::format("it refused {} cases that it claims to take", coverage.refused));
   }

@@ -13,6 +13,8 @@
 namespace ringlab::cli {
 namespace {
 
+/// The part of the planned cases that each of all subjects is given.
+constexpr int kPlannedApart = 4;
 constexpr std::int64_t kMostRounds = 1'000'000'000;
 
 std::vector<std::string> take_laws(Arguments& arguments) {
@@ -63,6 +65,7 @@ VerifyPlan take_plan(Arguments& arguments, bool quick) {
   take_rounds(arguments, plan);
   plan.laws.laws = take_laws(arguments);
   plan.is_named = !arguments.operands().empty();
+  if (!plan.is_named) plan.laws.planned_apart = kPlannedApart;
   plan.is_given_problem = is_problem_given(arguments);
   plan.wants_gradients = arguments.take_switch("backward");
   plan.is_strict = arguments.take_switch("strict");

@@ -110,6 +110,27 @@ std::string unbounded_line(const report::VerifyRun& run) {
                      most->subject.name);
 }
 
+// Pairs of claims that no case brought together, and the calls at sizes of models; for many subjects
+// only the JSON has them.
+std::string joint_coverage(const report::VerifyRun& run) {
+  constexpr std::size_t kMostPairs = 6;
+  if (run.subjects.size() > 1) return "";
+  std::string text;
+  for (const SubjectResult& subject : run.subjects) {
+    const verify::Coverage& coverage = subject.coverage;
+    const std::vector<std::string>& open = coverage.pairs_not_met;
+    if (coverage.cases == 0 || coverage.pairs_claimed == 0) continue;
+    text += fmt::format("\npairs of claims that met: {} of {}\n",
+                        report::human_count(coverage.pairs_claimed - std::ssize(open)),
+                        report::human_count(coverage.pairs_claimed));
+    const std::size_t shown = std::min(open.size(), kMostPairs);
+    for (std::size_t i = 0; i < shown; ++i) text += fmt::format("  not met: {}\n", open[i]);
+    if (open.size() > shown) text += fmt::format("  and {} more (--json)\n", open.size() - shown);
+    text += "\n" + report::as_used_text(coverage);
+  }
+  return text;
+}
+
 // The least and the greatest sizes that reached each subject in the cases that held.
 std::string tried_table(const report::VerifyRun& run) {
   constexpr std::array kSizes = {"batch",     "q_heads",  "kv_heads", "group", "q_tokens",
@@ -286,7 +307,7 @@ Json subject_json(const SubjectResult& subject, DeviceKind device) {
 }
 
 void print_whole(const report::VerifyRun& run, Output& output) {
-  output.write("\n" + summary_table(run) + tried_table(run) + "\n" + tried_kinds(run) +
+  output.write("\n" + summary_table(run) + joint_coverage(run) + tried_table(run) + "\n" + tried_kinds(run) +
                skip_lines(run) + unbounded_line(run) + coverage_lines(run) + gap_lines(run));
   for (const SubjectResult& subject : run.subjects) {
     output.write(failure_text(subject, run.options.device));

@@ -75,8 +75,12 @@ function passRows(name, { calls, sizes, kinds }) {
 }
 
 /** The range of cases that reached a subject. */
-function triedTable({ forward, gradients, refused, claimed_not_tried: missing }) {
-  return [html`<table class="facts">${passRows("forward", forward)}${
+function triedTable({ forward, gradients, refused, claimed_not_tried: missing, pairs, as_used: used }) {
+  const open = pairs.not_met, shown = 12;
+  return [html`<p>Pairs of claims that met: ${pairs.claimed - open.length} of ${pairs.claimed}${
+    open.length > 0 && `; not met: ${open.slice(0, shown).join(", ")}${open.length > shown ? ", …" : ""}`}</p>`,
+    used.length > 0 && folded("Calls at sizes of models", html`<table class="facts">${used.map(({ sizes, calls }) =>
+      html`<tr><th>${sizes}</th><td>${calls === 0 ? "none" : calls}</td></tr>`)}</table>`), html`<table class="facts">${passRows("forward", forward)}${
     gradients.calls > 0 && passRows("with gradients", gradients)}</table>`,
     refused > 0 && html`<p>Cases refused although claimed: ${refused}</p>`,
     missing.length > 0 && html`<p>Claimed, but not tried: ${missing.join(", ")}</p>`];

@@ -89,6 +89,7 @@ std::int64_t span_of(const TensorView<const double>& view) {
 PassEnvelope envelope_of(const Capabilities& can, const AttentionInput& input,
                          const RunOptions& options) {
   PassEnvelope one{.calls = 1, .sizes = {}, .kinds = {}};
+  one.meetings.add(classes_of_call(can, input, options));
   const Problem problem = as_read(can, input.problem);
   const Shape& s = problem.shape;
   const auto size = [&](const char* name, std::int64_t value) {
@@ -133,6 +134,7 @@ void SizeRange::add(const SizeRange& other) {
 void PassEnvelope::add(const PassEnvelope& other) {
   calls += other.calls;
   for (const auto& [name, range] : other.sizes) sizes[name].add(range);
+  meetings.add(other.meetings);
   for (const auto& [kind, words] : other.kinds) {
     for (const auto& [word, count] : words) kinds[kind][word] += count;
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "property_tests/joint/meetings.h"
 #include "property_tests/subject.h"
 
 namespace ringlab::verify {
@@ -30,6 +31,9 @@ struct PassEnvelope {
   /// Calls by kind and word: "mask" → "causal+window" → 12; "dtype", "scale", "modifiers", "rows",
   /// "lengths" (of queries and keys), "widths" (of head_dim and v_dim), "strides of q" … "of dout".
   std::map<std::string, std::map<std::string, std::int64_t>> kinds;
+
+  /// The pairs of classes that these calls had.
+  Meetings meetings = {};
 
   void add(const PassEnvelope& other);
   bool has(const std::string& kind, const std::string& word) const;

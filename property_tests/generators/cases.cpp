@@ -229,7 +229,7 @@ Case random_case(Draws& draws) {
   if (draws.chance(30)) c.scale = ScaleKind::unit;
   c.mask = random_mask(draws, c.shape);
   c.layout = static_cast<LayoutKind>(draws.below(3));
-  c.family = static_cast<Family>(draws.below(kFamilies));
+  c.family = static_cast<Family>(draws.below(kDrawnFamilies));
   if (draws.chance(70)) {  // less kind than threads, and cheaper
     c.transport = TransportKind::simulated;
     c.delay_seed = static_cast<std::uint64_t>(draws.below(1000));

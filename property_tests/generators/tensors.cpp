@@ -1,7 +1,8 @@
 // The numbers of a case: q, k and v of every family.
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <functional>
 
 #include "property_tests/case.h"
 #include "property_tests/generators/draws.h"
@@ -9,17 +10,20 @@
 namespace ringlab::verify {
 namespace {
 
-using Row = std::function<double(std::int64_t token, std::int64_t channel)>;
-
 /// Makes one K/V head with the query heads that read it.
 class HeadMaker {
  public:
-  HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head)
-      : case_(c), batch_(batch), kv_head_(kv_head), draws_(c.seed, {batch, kv_head}) {
+  HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head, const Mask& mask)
+      : case_(c),
+        mask_(mask),
+        batch_(batch),
+        kv_head_(kv_head),
+        draws_(c.seed, {batch, kv_head}) {
     const auto d = c.shape.head_dim;
     // Scores of the sizes that a family is about need a scale that is not 0.
     scale_ = scale_of(c.scale == ScaleKind::zero ? ScaleKind::rsqrt : c.scale, d);
     for (std::int64_t i = 0; i < d; ++i) axis_.push_back(draws_.sign());
+    if (c.family == Family::heavy_key) heavy_key_ = place_of_heavy_key();
   }
 
   void fill(AttentionTensors& data) {
@@ -35,7 +39,9 @@ class HeadMaker {
   }
 
  private:
-  void fill_head(Tensor<double>& x, std::int64_t head, const Row& element) {
+  /// `element` gives a number for a token and a channel.
+  template <class Element>
+  void fill_head(Tensor<double>& x, std::int64_t head, const Element& element) {
     for (std::int64_t t = 0; t < x.extents().tokens; ++t) {
       for (std::int64_t ch = 0; ch < x.extents().channels; ++ch) {
         x(batch_, head, t, ch) = round_to(case_.dtype, element(t, ch));
@@ -56,6 +62,34 @@ class HeadMaker {
         x = round_to(case_.dtype, x / std::sqrt(squares));
       }
     }
+  }
+
+  /// A key that the last query sees, if some tries find one: the last, beside a tile of 16 … 512 or
+  /// a power of two, or any; or a key on either side of a border of the keys that it sees.
+  std::int64_t place_of_heavy_key() {
+    constexpr int kTries = 30;
+    constexpr std::int64_t kTiles = 6, kPowers = 17;
+    const std::int64_t keys = case_.shape.kv_tokens;
+    Draws draws(case_.seed, {batch_, kv_head_, 6});
+    std::int64_t place = keys - 1;
+    if (const KeyInterval seen = mask_.interval(case_.shape.q_tokens - 1);
+        seen.size() < keys && draws.chance(30)) {
+      const std::int64_t border = draws.chance(50) ? seen.begin : seen.end;
+      return std::clamp<std::int64_t>(border - draws.below(2), 0, std::max<std::int64_t>(0, keys - 1));
+    }
+    for (int i = 0; i < kTries; ++i) {
+      place = draws.below(keys);
+      const std::int64_t kind = draws.below(10);
+      if (kind < 2) place = keys - 1 - draws.below(2);
+      if (kind >= 2 && kind < 5) {
+        const std::int64_t tile = std::int64_t{16} << draws.below(kTiles);
+        place = place / tile * tile + draws.between(-1, 1);
+      }
+      if (kind == 5) place = (std::int64_t{1} << draws.below(kPowers)) + draws.between(-1, 1);
+      place = std::clamp<std::int64_t>(place, 0, std::max<std::int64_t>(0, keys - 1));
+      if (mask_.allows(case_.shape.q_tokens - 1, place)) break;
+    }
+    return place;
   }
 
   double axis(std::int64_t channel) const { return axis_[static_cast<std::size_t>(channel)]; }
@@ -82,14 +116,24 @@ class HeadMaker {
         return zero_or_normal();
       case Family::subnormal:
         return tiny_or_normal();
+      case Family::heavy_key:
+        return j == heavy_key_ ? axis(channel) : 0.17 * draws_.symmetric();
+      case Family::one_channel:
+        return 1.7 * draws_.symmetric();
       default:
         return draws_.normal();
     }
   }
 
   /// A channel of a value; families of scores leave values normal.
-  double value(std::int64_t, std::int64_t channel) {
+  double value(std::int64_t j, std::int64_t channel) {
     switch (case_.family) {
+      case Family::one_channel: {
+        if (channel == 0) own_channel_ = draws_.below(case_.shape.v_dim);
+        if (channel != own_channel_) return 0;
+        const double size = 1 + draws_.unit();
+        return j % 2 == 0 ? size : -size;
+      }
       case Family::uniform:
         return draws_.symmetric();
       case Family::small_ints:
@@ -100,6 +144,8 @@ class HeadMaker {
         return tiny_or_normal();
       case Family::constant_v:
         return Draws(case_.seed, {batch_, kv_head_, channel, 3}).normal();
+      case Family::heavy_key:  // clear of the bounds of a result that is nearly this value
+        return j == heavy_key_ ? draws_.sign() * (1 + draws_.unit()) : 0.5 * draws_.normal();
       default:
         return draws_.normal();
     }
@@ -132,6 +178,8 @@ class HeadMaker {
       case Family::late_maximum:
       case Family::early_maximum:
         return (10.0 + 25.0 * draws_.unit()) / (scale_ * d);
+      case Family::heavy_key:  // as likely as all others, or 20 times as likely
+        return (0.7 * bits_of_keys() + 3.0 * draws_.unit()) / (scale_ * d);
       case Family::huge_gaps:
         return 50.0 * static_cast<double>(draws_.between(-2, 3)) / (scale_ * d);
       case Family::common_shift: {
@@ -157,6 +205,8 @@ class HeadMaker {
         return axis(channel) * strength;
       case Family::common_shift:
         return channel == 0 ? strength : draws_.normal();
+      case Family::heavy_key:
+        return axis(channel) * strength + 0.1 * draws_.normal();
       case Family::signed_zeros:
         return zero_or_normal();
       case Family::subnormal:
@@ -186,12 +236,20 @@ class HeadMaker {
     }
   }
 
+  /// The logarithm of the keys to base 2, rounded up.
+  int bits_of_keys() const {
+    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(case_.shape.kv_tokens)));
+  }
+
   const Case& case_;
+  const Mask& mask_;
   std::int64_t batch_;
   std::int64_t kv_head_;
   Draws draws_;
   double scale_ = 1;
   std::vector<double> axis_;  // ±1 per channel: the direction along which scores are built
+  std::int64_t heavy_key_ = -1;
+  std::int64_t own_channel_ = -1;  // of the value being made
 };
 
 }  // namespace
@@ -199,8 +257,9 @@ class HeadMaker {
 AttentionTensors make_tensors(const Case& c) {
   AttentionTensors data{Tensor<double>(c.shape.q()), Tensor<double>(c.shape.k()),
                         Tensor<double>(c.shape.v())};
+  const Mask mask = c.family == Family::heavy_key ? make_problem(c).mask : Mask();
   for (std::int64_t b = 0; b < c.shape.batch; ++b) {
-    for (std::int64_t g = 0; g < c.shape.kv_heads; ++g) HeadMaker(c, b, g).fill(data);
+    for (std::int64_t g = 0; g < c.shape.kv_heads; ++g) HeadMaker(c, b, g, mask).fill(data);
   }
   return data;
 }

@@ -22,6 +22,8 @@ std::vector<Law> extreme_laws();         ///< values at the ends of their type
 std::vector<Law> infinite_value_laws();  ///< infinities of V show where they are seen
 std::vector<Law> foreign_laws();         ///< for implementations of others, besides all others
 std::vector<Law> many_row_laws();        ///< rows longer than a kernel takes at once
+std::vector<Law> as_used_laws();         ///< sizes of models, claims two by two
+std::vector<Law> far_size_laws();        ///< sizes beside powers of two
 std::vector<Law> far_position_laws();    ///< positions that 16 bits do not count
 std::vector<Law> every_row_laws();       ///< thousands of rows, of which none is left out
 

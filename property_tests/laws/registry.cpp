@@ -27,8 +27,10 @@ constexpr std::array kGroups = {
     LawGroup{"distribution", distribution_laws},
     LawGroup{"gradients", backward_laws},
     LawGroup{"sizes", many_row_laws},
+    LawGroup{"sizes", as_used_laws},
     LawGroup{"sizes", every_row_laws},
     LawGroup{"sizes", far_position_laws},
+    LawGroup{"sizes", far_size_laws},
     LawGroup{"values", infinite_value_laws},
     LawGroup{"values", extreme_laws},
 };

@@ -72,6 +72,23 @@ void forget_whole_heads(AttentionGradients& gradients, const RunOptions&) {
   }
 }
 
+/// Leaves out the second half of the channels in a kernel for wide groups.
+void forget_channels_of_wide_groups(AttentionGradients& gradients, const RunOptions&) {
+  const Extents& q = gradients.dq.extents();
+  const Extents& k = gradients.dk.extents();
+  if (q.channels < 128 || q.heads < 4 * k.heads) return;
+  for_each_index(k, [&](auto b, auto h, auto j, auto c) {
+    if (c >= 64) gradients.dk(b, h, j, c) = 0;
+  });
+}
+
+void forget_rows_past_15_bits(AttentionGradients& gradients, const RunOptions&) {
+  constexpr std::int64_t kCounted = 0x8000;
+  for_each_index(gradients.dk.extents(), [&](auto b, auto h, auto j, auto c) {
+    if (j >= kCounted) gradients.dk(b, h, j, c) = 0;
+  });
+}
+
 }  // namespace
 
 std::vector<Mutant> gradient_mutants() {
@@ -97,6 +114,14 @@ std::vector<Mutant> gradient_mutants() {
            "dk is 0 where channels are a multiple of 64 and keys are 64 or more",
            "Which of your kernels ran in the tests?", "classic"},
           forget_whole_heads),
+      with_tampered_gradients({"gradients_of_wide_groups_cut", "backward",
+                               "dk of channels from 64 on is 0 in groups of 4 heads of 128 channels",
+                               "Which of your kernels does a model of today call?", "classic"},
+                              forget_channels_of_wide_groups),
+      with_tampered_gradients({"gradients_of_keys_past_15_bits", "backward",
+                               "dk of keys from 32768 on is 0",
+                               "How many keys does a signed number of 16 bits count?", "classic"},
+                              forget_rows_past_15_bits),
   };
 }
 

@@ -102,6 +102,32 @@ Mutant with_keys_counted_in_16_bits() {
   return {std::move(info), std::move(subject)};
 }
 
+/// Gives equal weights in heads of a size that only models have.
+void forget_scores_of_wide_groups(AttentionInput& input, const RunOptions&) {
+  const Shape& s = input.problem.shape;
+  if (s.head_dim >= 128 && s.kv_tokens >= 512 && s.q_heads >= 8 * s.kv_heads) {
+    input.problem.scale = 0;
+  }
+}
+
+/// Loses the borders of documents from key 32768 on.
+void join_far_documents(AttentionInput& input, const RunOptions&) {
+  constexpr std::int64_t kCounted = 0x8000;
+  change_terms<DocumentsMask>(input, [](DocumentsMask& documents) {
+    std::vector<std::int64_t> kept;
+    std::int64_t begin = 0;
+    for (const std::int64_t length : documents.lengths) {
+      if (begin >= kCounted && !kept.empty()) {
+        kept.back() += length;
+      } else {
+        kept.push_back(length);
+      }
+      begin += length;
+    }
+    documents.lengths = kept;
+  });
+}
+
 /// Reads memory as if it were dense: only where all strides are positive, so that every address
 /// read lies inside the tensor.
 void read_as_dense(TensorView<const double>& view) {
@@ -246,6 +272,16 @@ std::vector<Mutant> input_mutants() {
           ignore_key_strides_backwards),
       with_short_offsets(),
       with_keys_counted_in_16_bits(),
+      with_tampered_input(
+          {"scores_of_wide_groups_forgotten", "flash_blocks",
+           "8 heads of 128 channels on one K/V head give the mean of v from 512 keys on",
+           "Which of your kernels does a model of today call?", "classic"},
+          forget_scores_of_wide_groups),
+      with_tampered_input(
+          {"document_borders_in_15_bits", "flash_blocks",
+           "documents that begin at key 32768 or behind it are one with the document before",
+           "How far away may a document begin?", "classic"},
+          join_far_documents),
       with_tampered_input(
           {"window_ends_in_32_bits", "causal_ring", "a window of 2^32 keys is one of none",
            "How does a caller say that a window has no end?", "classic"},

@@ -5,6 +5,7 @@
 #include "property_tests/case_runner.h"
 #include "property_tests/foreign_subject.h"
 #include "property_tests/generators/cases.h"
+#include "property_tests/planned_cases.h"
 
 namespace ringlab::python {
 namespace {
@@ -36,11 +37,17 @@ class CaseSearch {
     if (!verdict_.skipped.empty()) return verdict_;
     const std::int64_t most_discards =
         std::int64_t{verify::kDiscardsPerCase} * options.cases_per_law;
-    for (std::int64_t i = 0; verdict_.cases < options.cases_per_law && !is_over_(); ++i) {
+    verify::PlannedCases planned(law_, subject_.can, options);
+    const auto wanted = law_.planned_cases ? planned.count()
+                                           : static_cast<std::size_t>(options.cases_per_law);
+    for (std::int64_t i = 0; is_wanted(i, wanted) && !is_over_(); ++i) {
       verify::Draws draws(seed_of(options.seed, law_.id), {i});
-      const Case c = verify::shaped_case(law_, subject_.can, verify::random_case(draws),
-                                         verify::CaseOrigin::drawn);
-      if (runner_.run(c).outcome == Outcome::broken) {
+      const Case c = law_.planned_cases
+                         ? planned.next()
+                         : verify::shaped_case(law_, subject_.can, verify::random_case(draws),
+                                               verify::CaseOrigin::drawn);
+      const auto result = law_.planned_cases ? verify::run_planned(runner_, c) : runner_.run(c);
+      if (result.outcome == Outcome::broken) {
         while (options.shrink && take_simpler()) {
         }
         break;
@@ -52,6 +59,12 @@ class CaseSearch {
   }
 
  private:
+  /// True until so many cases held; of planned cases, until so many were tried.
+  bool is_wanted(std::int64_t tried, std::size_t wanted) const {
+    const std::int64_t counted = law_.planned_cases ? tried : verdict_.cases;
+    return static_cast<std::size_t>(counted) < wanted;
+  }
+
   /// True when there is a simpler case that is broken too; then it is the one remembered.
   bool take_simpler() {
     const Case last = verdict_.failure->shrunk;

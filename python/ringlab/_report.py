@@ -252,6 +252,9 @@ def tried_lines(tried: dict[str, Any]) -> list[str]:
         lines += [f"tried, {name}: {part['calls']} calls; {sizes}; {kinds}"]
     if lines and tried["refused"]:
         lines.append(f"claimed, but refused: {tried['refused']} cases")
+    if lines and (open_pairs := tried["pairs"]["not_met"]):
+        lines.append(f"pairs of claims that did not meet: {len(open_pairs)} of {tried['pairs']['claimed']}; "
+                     + ", ".join(open_pairs[:3]))
     missing = tried.get("claimed_not_tried", [])
     return lines + ([f"claimed, not tried: {', '.join(missing)}"] if lines and missing else [])
 

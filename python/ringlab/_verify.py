@@ -231,6 +231,9 @@ def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
     gaps += [f"required, but no case held: {word}" for word in required if word not in holding]
     if strict and tried["claimed_not_tried"]:
         gaps.append("claimed, but not tried: " + ", ".join(tried["claimed_not_tried"]))
+    if strict and (pairs := tried["pairs"])["not_met"]:
+        gaps.append(f"{len(pairs['not_met'])} of {pairs['claimed']} pairs of claims did not meet: "
+                    + pairs["not_met"][0])
     return gaps
 
 

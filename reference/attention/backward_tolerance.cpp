@@ -88,9 +88,9 @@ class BackwardBounds {
     for (BoundSums& sums : dv_) sums.clear();
     const std::int64_t kv_heads = input_.problem.shape.kv_heads;
     const std::int64_t batch = head_of_batch / kv_heads, kv_head = head_of_batch % kv_heads;
-    for (std::int64_t row = 0; row < reader_.rows(); ++row) {
-      const RowAddress at = reader_.address(row);
-      if (at.batch == batch && at.kv_head == kv_head) add_row(at);
+    const std::int64_t rows = reader_.rows_per_kv_head();
+    for (std::int64_t row = head_of_batch * rows; row < (head_of_batch + 1) * rows; ++row) {
+      add_row(reader_.address(row));
     }
     for (std::int64_t key = 0; key < input_.problem.shape.kv_tokens; ++key) {
       const RowAddress at{.batch = batch, .q_head = kv_head, .kv_head = kv_head, .query = key};

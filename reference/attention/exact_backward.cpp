@@ -95,10 +95,9 @@ class ExactBackwardWorker {
     const std::int64_t batch = head_of_batch / shape.kv_heads;
     const std::int64_t kv_head = head_of_batch % shape.kv_heads;
     head_sums_.clear();
-    for (std::int64_t row = 0; row < reader_.rows(); ++row) {
-      const RowAddress at = reader_.address(row);
-      if (at.batch != batch || at.kv_head != kv_head) continue;
-      add_row(at);
+    const std::int64_t rows = reader_.rows_per_kv_head();
+    for (std::int64_t row = head_of_batch * rows; row < (head_of_batch + 1) * rows; ++row) {
+      add_row(reader_.address(row));
       row_done_();
     }
     ExactBackward& to = result_.backward;

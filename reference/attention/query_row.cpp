@@ -165,6 +165,11 @@ std::int64_t RowReader::rows() const {
   return shape.batch * shape.q_heads * rows_per_head();
 }
 
+std::int64_t RowReader::rows_per_kv_head() const {
+  const Shape& shape = input_->problem.shape;
+  return shape.q_heads / shape.kv_heads * rows_per_head();
+}
+
 RowAddress RowReader::address(std::int64_t row) const {
   const Shape& shape = input_->problem.shape;
   const std::int64_t head = row / rows_per_head();

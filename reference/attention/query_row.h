@@ -74,6 +74,9 @@ class RowReader {
   /// Number of rows over all batches and query heads.
   std::int64_t rows() const;
   RowAddress address(std::int64_t row) const;
+  /// The number of rows that read one K/V head; those of the n-th, over all batches, begin at n
+  /// times as many.
+  std::int64_t rows_per_kv_head() const;
   /// Extents of a result with these channels.
   Extents extents(std::int64_t channels) const;
 

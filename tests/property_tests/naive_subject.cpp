@@ -23,6 +23,9 @@ class NaiveHead {
       terms.resize(2);
       mask_ = Mask(terms).bind(shape_.q_tokens, shape_.kv_tokens);
     }
+    if (has(Mistake::window_lost_in_last_document) || has(Mistake::document_borders_in_15_bits)) {
+      mask_ = tampered_mask();
+    }
   }
 
   void attend(AttentionOutput& result) {
@@ -31,6 +34,31 @@ class NaiveHead {
 
  private:
   bool has(Mistake mistake) const { return mistake_ == mistake; }
+
+  static void join_far_documents(std::vector<std::int64_t>& lengths) {
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i + 1 < lengths.size(); ++i) {
+      begin += lengths[i];
+      if (begin < 0x8000) continue;
+      for (std::size_t j = i + 1; j < lengths.size(); ++j) lengths[i] += lengths[j];
+      lengths.resize(i + 1);
+    }
+  }
+
+  Mask tampered_mask() const {
+    std::vector<MaskTerm> terms = in_.problem.mask.terms();
+    bool is_long = false;
+    for (MaskTerm& term : terms) {
+      if (auto* documents = std::get_if<DocumentsMask>(&term)) {
+        is_long |= !documents->lengths.empty() && documents->lengths.back() >= 64;
+        if (has(Mistake::document_borders_in_15_bits)) join_far_documents(documents->lengths);
+      }
+    }
+    if (is_long && has(Mistake::window_lost_in_last_document)) {
+      std::erase_if(terms, [](const auto& term) { return std::holds_alternative<WindowMask>(term); });
+    }
+    return Mask(terms).bind(shape_.q_tokens, shape_.kv_tokens);
+  }
 
   void row(std::int64_t i, AttentionOutput& result) {
     if (!has(Mistake::row_maximum_carried)) top_ = -std::numeric_limits<Real>::infinity();
@@ -58,6 +86,10 @@ class NaiveHead {
     const std::int64_t p = i + shape_.kv_tokens - shape_.q_tokens;
     if (has(Mistake::causal_one_off) && j == p && !in_.problem.mask.allows(i, j + 1)) return false;
     if (has(Mistake::last_key_dropped) && j > 0 && j + 1 == shape_.kv_tokens) return false;
+    if (has(Mistake::last_of_thousands_dropped) && shape_.kv_tokens >= 8192 &&
+        shape_.head_dim >= 64 && j + 1 == shape_.kv_tokens) {
+      return false;
+    }
     if (has(Mistake::third_tile_of_keys_skipped) && i >= 256 && j >= 256 && j < 384) return false;
     return mask_.allows(i, j);
   }
@@ -80,6 +112,11 @@ class NaiveHead {
 
   double scale() const {
     const double given = in_.problem.scale;
+    if (has(Mistake::mean_in_wide_groups) && in_.problem.dtype == DType::bf16 &&
+        shape_.head_dim >= 128 && shape_.kv_tokens >= 128 &&
+        shape_.q_heads >= 8 * shape_.kv_heads) {
+      return 0;
+    }
     if (has(Mistake::scale_made_positive)) return std::abs(given);
     const bool is_missing = has(Mistake::zero_scale_taken_for_none) && given == 0;
     return is_missing ? default_scale(shape_.head_dim) : given;

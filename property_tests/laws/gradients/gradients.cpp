@@ -52,7 +52,11 @@ AttentionGradients differentiate(const Subject& subject, const GradientTrial& tr
 }
 
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial) {
-  const AttentionInput input = trial.input();
+  return measure_gradients(subject, trial, trial.input());
+}
+
+MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial,
+                                    const AttentionInput& input) {
   RunResult run = run_both_passes(subject, input, trial.base.options);
   MeasuredGradients measured{
       std::move(*run.gradients), exact_backward(input, *input.dout), {}, std::move(run.output)};

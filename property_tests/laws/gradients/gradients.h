@@ -33,6 +33,9 @@ struct MeasuredGradients {
   AttentionOutput outputs = {};  ///< o and lse of the same call
 };
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial);
+/// The gradients of `input`, which has the numbers of the trial in another memory order.
+MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial,
+                                    const AttentionInput& input);
 /// Held where dq, dk and dv lie within their tolerances of the exact ones.
 LawResult equal_exact(const MeasuredGradients& measured);
 /// True when gradients of zeros would pass although a query sees a key: nothing can be learned

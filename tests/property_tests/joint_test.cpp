@@ -1,0 +1,206 @@
+// Classes of calls, covering designs, planned cases and the coverage of pairs.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "property_tests/coverage.h"
+#include "property_tests/joint/covering.h"
+#include "property_tests/joint/plan.h"
+#include "property_tests/laws/trial.h"
+#include "property_tests/verify.h"
+#include "tests/property_tests/naive_subject.h"
+
+namespace ringlab::verify {
+namespace {
+
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Capabilities everything() {
+  Capabilities can = naive_subject().can;
+  can.dtypes = {DType::f32, DType::bf16, DType::f16};
+  can.drop({Ability::many_ranks});
+  can.add({Ability::backward});
+  can.modifiers = kAllModifiers;
+  return can;
+}
+
+std::string words_of(const Classes& classes, Factor factor) {
+  return class_words(factor, classes[factor]);
+}
+
+TEST(Factors, of_a_call_have_the_class_that_its_sizes_mask_and_strides_are_in) {
+  Case c;
+  c.shape = {2, 16, 2, 3, 600, 128, 64};
+  c.dtype = DType::bf16;
+  c.mask = "causal+window:7,0";
+  c.modifiers.softcap = 8;
+  const Trial trial = make_trial(c);
+  AttentionInput input = trial.input();
+  const Classes dense = classes_of_call(everything(), input, trial.options);
+  EXPECT_EQ(words_of(dense, Factor::dtype), "bf16");
+  EXPECT_EQ(words_of(dense, Factor::head_dim), "128");
+  EXPECT_EQ(words_of(dense, Factor::v_dim), "another");
+  EXPECT_EQ(words_of(dense, Factor::group), "8 …");
+  EXPECT_EQ(words_of(dense, Factor::batch), "2 … 8");
+  EXPECT_EQ(words_of(dense, Factor::queries), "2 … 15");
+  EXPECT_EQ(words_of(dense, Factor::keys), "512 … 2047");
+  EXPECT_EQ(words_of(dense, Factor::mask), "causal+window");
+  EXPECT_EQ(words_of(dense, Factor::modifiers), "softcap");
+  EXPECT_EQ(words_of(dense, Factor::scale), "1/sqrt(head_dim)");
+  EXPECT_EQ(words_of(dense, Factor::strides), "dense");
+  input.k.strides.token = 0;
+  EXPECT_EQ(words_of(classes_of_call(everything(), input, trial.options), Factor::strides),
+            "of rows apart");
+  input.v.strides.channel = -1;
+  EXPECT_EQ(words_of(classes_of_call(everything(), input, trial.options), Factor::strides),
+            "of channels apart");
+}
+
+TEST(Factors, that_a_subject_does_not_claim_have_no_classes_but_the_plainest) {
+  Capabilities can = everything();
+  can.max_head_dim = 100;
+  can.head_dim_multiple = 32;
+  can.drop({Ability::grouped_heads, Ability::rectangular, Ability::any_scale});
+  can.modifiers = {};
+  can.masks.of<WindowMask>() = false;
+  EXPECT_EQ(claimed_classes(Factor::group, can).size(), 1U);
+  EXPECT_THAT(claimed_classes(Factor::queries, can), IsEmpty()) << "as many as keys";
+  EXPECT_EQ(claimed_classes(Factor::scale, can).size(), 1U);
+  EXPECT_EQ(claimed_classes(Factor::modifiers, can).size(), 1U);
+  std::vector<std::string> widths, masks;
+  for (const auto number : claimed_classes(Factor::head_dim, can))
+    widths.push_back(class_words(Factor::head_dim, number));
+  EXPECT_EQ(widths, (std::vector<std::string>{"32 … 63", "64", "65 … 127"}));
+  for (const auto number : claimed_classes(Factor::mask, can))
+    masks.push_back(class_words(Factor::mask, number));
+  EXPECT_THAT(masks, Contains("causal+documents"));
+  EXPECT_THAT(masks, Not(Contains("causal+window")));
+}
+
+FactorClasses claimed(const Capabilities& can) {
+  FactorClasses classes;
+  for (std::size_t i = 0; i < kFactors; ++i) {
+    classes[i] = claimed_classes(static_cast<Factor>(i), can);
+  }
+  return classes;
+}
+
+TEST(CoveringDesign, brings_all_pairs_together_in_few_rows) {
+  const FactorClasses classes = claimed(everything());
+  Draws draws(5);
+  CoveringDesign design(classes, draws);
+  Meetings met;
+  std::size_t rows = 0;
+  while (const auto row = design.next([](const Classes&) { return true; })) {
+    met.add(*row);
+    ++rows;
+  }
+  for (const ClassPair& pair : claimed_pairs(everything())) {
+    EXPECT_TRUE(met.has(pair)) << pair.words();
+  }
+  EXPECT_LE(rows, 2 * classes[static_cast<std::size_t>(Factor::mask)].size() *
+                      classes[static_cast<std::size_t>(Factor::head_dim)].size());
+}
+
+TEST(CoveringDesign, leaves_out_what_does_not_fit_and_tries_it_again_when_more_fits) {
+  const FactorClasses classes = claimed(everything());
+  Draws draws(5);
+  CoveringDesign design(classes, draws);
+  const auto is_small = [](const Classes& row) { return row[Factor::keys] < 4; };
+  while (const auto row = design.next(is_small)) {
+    EXPECT_LT((*row)[Factor::keys], 4);
+    EXPECT_NE((*row)[Factor::dtype], kNoClass) << "each class is chosen";
+  }
+  const auto more = design.next([](const Classes&) { return true; });
+  ASSERT_TRUE(more);
+  EXPECT_GE((*more)[Factor::keys], 4);
+}
+
+TEST(PlannedCases, are_valid_and_the_same_for_equal_seeds_and_rounds_only) {
+  const auto plan = planned_cases(everything(), kPlannedForward, 3, 0);
+  EXPECT_EQ(plan, planned_cases(everything(), kPlannedForward, 3, 0));
+  EXPECT_NE(plan, planned_cases(everything(), kPlannedForward, 4, 0));
+  EXPECT_NE(plan, planned_cases(everything(), kPlannedForward, 3, 1));
+  for (const Case& c : plan) EXPECT_EQ(from_token(to_token(c)), c);
+  for (const Case& c : far_cases(everything(), false, 3, 2)) EXPECT_EQ(from_token(to_token(c)), c);
+}
+
+TEST(PlannedCases, have_each_product_of_sizes_of_models_in_each_dtype) {
+  const Capabilities can = everything();
+  Meetings planned;
+  for (const Case& c : planned_cases(can, kPlannedForward, 1, 0)) {
+    const Problem problem = make_problem(c);
+    const Extents q = c.shape.q(), k = c.shape.k(), v = c.shape.v();
+    planned.add(classes_of_call(can,
+                                {problem,
+                                 {nullptr, q, dense_strides(q)},
+                                 {nullptr, k, dense_strides(k)},
+                                 {nullptr, v, dense_strides(v)}},
+                                make_options(c)));
+  }
+  EXPECT_EQ(claimed_cells(can).size(), 81U) << "three of each";
+  for (const Meetings::Cell& cell : claimed_cells(can)) {
+    EXPECT_GT(planned.calls(cell), 0) << cell_words(cell);
+  }
+}
+
+TEST(PlannedCases, are_few_for_a_subject_that_compiles_for_each_shape) {
+  Capabilities can = everything();
+  can.add({Ability::few_shapes});
+  EXPECT_LE(planned_cases(can, kPlannedForward, 1, 0).size(), 4U);
+  EXPECT_THAT(far_cases(can, false, 1, 0), IsEmpty());
+}
+
+TEST(PlannedCases, are_tried_in_part_where_fewer_cases_are_wanted_and_all_over_the_rounds) {
+  const Subject subject = naive_subject();
+  const auto tried = [&](const VerifyOptions& options) {
+    const LawVerdict verdict = verify_law(subject, find_law("far_sizes"), options);
+    return verdict.cases + verdict.discarded;
+  };
+  const int all = tried({});
+  int sum = 0;
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    sum += tried({.round = round, .cases_per_law = 10});
+  }
+  EXPECT_NEAR(sum, all, 12) << "with other values where a case tells nothing";
+}
+
+/// The laws among these that find the mistake.
+std::set<std::string> finders(Mistake mistake) {
+  std::set<std::string> found;
+  for (const char* law : {"equals_reference", "many_keys", "whole_heads", "many_tiles",
+                          "far_positions", "as_used", "far_sizes"}) {
+    if (verify_law(naive_subject(mistake), find_law(law), {.shrink = false}).failure)
+      found.insert(law);
+  }
+  return found;
+}
+
+TEST(PlannedCases, find_what_shows_only_where_sizes_and_types_of_models_meet) {
+  EXPECT_EQ(finders(Mistake::mean_in_wide_groups), std::set<std::string>{"as_used"});
+  EXPECT_EQ(finders(Mistake::last_of_thousands_dropped), std::set<std::string>{"as_used"});
+  EXPECT_EQ(finders(Mistake::document_borders_in_15_bits), std::set<std::string>{"far_sizes"});
+  EXPECT_THAT(finders(Mistake::window_lost_in_last_document), Contains("as_used"));
+  EXPECT_THAT(finders(Mistake::none), IsEmpty());
+}
+
+TEST(Meetings, that_no_call_had_are_named_by_the_coverage) {
+  const Subject subject = naive_subject();
+  SubjectVerdict verdict{.subject = subject.name, .laws = {}};
+  verdict.laws.push_back(verify_law(subject, find_law("equals_reference"), {}));
+  const Coverage small = coverage_of(subject, verdict, {});
+  EXPECT_FALSE(small.has_whole_plan);
+  EXPECT_THAT(small.pairs_not_met, Contains("dtype f32 × keys 8192 …"));
+  verdict.laws.push_back(verify_law(subject, find_law(kAsUsedLaw), {}));
+  const Coverage planned = coverage_of(subject, verdict, {});
+  EXPECT_TRUE(planned.has_whole_plan);
+  EXPECT_EQ(planned.pairs_claimed, std::ssize(claimed_pairs(subject.can)));
+  EXPECT_LE(planned.pairs_not_met.size(), 8U) << ::testing::PrintToString(planned.pairs_not_met);
+  for (const SizesAsUsed& one : planned.as_used) EXPECT_GT(one.calls, 0) << cell_words(one.cell);
+}
+
+}  // namespace
+}  // namespace ringlab::verify
