@@ -1,7 +1,9 @@
 // Mistakes of heads and batches: whose keys and values are read.
+#include <algorithm>
 #include <limits>
 
 #include "property_tests/diagnosis/hypotheses.h"
+#include "reference/core/unwritten.h"
 
 namespace ringlab::verify {
 namespace {
@@ -75,6 +77,20 @@ Prediction dealt_without_group(const Scene& scene) {
   return prediction;
 }
 
+/// Each rank takes as many query heads as K/V heads, by the numbers of those; nobody takes the rest.
+Prediction dealt_as_key_heads(const Scene& scene) {
+  const std::int64_t taken = scene.trial.shape().kv_heads;
+  const auto reads = [&](const Shape&, std::int64_t b, std::int64_t h) {
+    return Source{b, std::min(h, taken - 1)};
+  };
+  Prediction prediction = by_both({}, reads).predict(scene);
+  for (Tensor<double>* tensor : {&prediction.output.out, &prediction.output.lse}) {
+    *tensor = mapped(
+        *tensor, [&](double x, auto, auto h, auto, auto) { return h < taken ? x : kUnwritten; });
+  }
+  return prediction;
+}
+
 /// Puts outputs of rank r's heads where those of rank P - 1 - r belong; where these ranks differ in
 /// their number of heads, no run comes to its end.
 Prediction home_reversed(const Scene& scene) {
@@ -133,6 +149,10 @@ std::vector<Hypothesis> head_mistakes() {
           {{"heads.dealt_without_group",
             "ranks take query heads by the number of their K/V head, not by that times the group"},
            dealt_without_group},
+          {{"heads.dealt_as_key_heads",
+            "ranks take query heads by the numbers of their K/V heads, and as many: others of the "
+            "group have no rank"},
+           dealt_as_key_heads},
           {{"heads.come_home_reversed",
             "outputs of a rank's heads come home to those of the rank at the other end"},
            home_reversed},

@@ -42,7 +42,8 @@ const std::vector<Hypothesis>& forward_hypotheses() {
     for (const auto group :
          {softmax_mistakes, mask_mistakes, scale_mistakes, head_mistakes, lse_mistakes,
           ring_mistakes, placement_mistakes, wire_mistakes, query_mistakes, precision_mistakes,
-          merge_mistakes, modifier_mistakes, merge_edits, count_edits, mask_edits, index_edits}) {
+          merge_mistakes, modifier_mistakes, merge_edits, count_edits, mask_edits, index_edits,
+          holder_edits, layout_edits, stride_edits}) {
       std::vector<Hypothesis> more = group();
       std::move(more.begin(), more.end(), std::back_inserter(together));
     }

@@ -51,6 +51,9 @@ std::vector<Hypothesis> merge_edits();
 std::vector<Hypothesis> count_edits();
 std::vector<Hypothesis> mask_edits();
 std::vector<Hypothesis> index_edits();
+std::vector<Hypothesis> holder_edits();
+std::vector<Hypothesis> layout_edits();
+std::vector<Hypothesis> stride_edits();
 /// The hypotheses of all these files: about o and lse.
 const std::vector<Hypothesis>& forward_hypotheses();
 

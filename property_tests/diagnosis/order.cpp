@@ -31,11 +31,9 @@ void cut(const Keys& keys, std::int64_t size, std::vector<Keys>& pieces) {
 
 /// Tiles of the queries of each rank.
 std::vector<Keys> query_tiles(const Model& model) {
-  const RunOptions& options = model.trial.options;
-  const Layout layout = make_layout(options, model.shape().q_tokens, options.q_layout);
   std::vector<Keys> tiles;
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    cut(layout.positions(rank).to_list(), options.tile_queries, tiles);
+  for (const Keys& held : Chunks(query_layout(model)).tokens) {
+    cut(held, model.trial.options.tile_queries, tiles);
   }
   return tiles;
 }
@@ -56,9 +54,7 @@ bool meets(const Mask& mask, const Keys& queries, const Keys& keys) {
 /// Keeps blocks of (rank, owner) that `looked_at` takes.
 void keep_blocks(const Model& model, std::vector<std::uint8_t>& reach,
                  bool (*looked_at)(Coverage)) {
-  const RunOptions& options = model.trial.options;
-  const Layout queries = make_layout(options, model.shape().q_tokens, options.q_layout);
-  const Layout keys = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+  const Layout queries = query_layout(model), keys = key_layout(model);
   for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       const Coverage coverage = model.trial.problem.mask.classify(
@@ -69,6 +65,24 @@ void keep_blocks(const Model& model, std::vector<std::uint8_t>& reach,
 }
 
 }  // namespace
+
+Chunks::Chunks(const Layout& layout) : rows(static_cast<std::size_t>(layout.tokens())) {
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    tokens.push_back(layout.positions(rank).to_list());
+    for (std::size_t row = 0; row < tokens.back().size(); ++row) {
+      rows[static_cast<std::size_t>(tokens.back()[row])] = row;
+    }
+  }
+}
+
+Layout query_layout(const Model& model) {
+  const RunOptions& options = model.trial.options;
+  return make_layout(options, model.shape().q_tokens, options.q_layout);
+}
+Layout key_layout(const Model& model) {
+  const RunOptions& options = model.trial.options;
+  return make_layout(options, model.shape().kv_tokens, options.kv_layout);
+}
 
 // Pairs out of reach were never computed, so that no wrong mask can show there.
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
@@ -95,8 +109,7 @@ std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
 }
 
 std::vector<Keys> key_pieces(const Model& model, std::int64_t query, KeyOrder order, Piece piece) {
-  const Layout layout =
-      make_layout(model.trial.options, model.shape().kv_tokens, model.trial.options.kv_layout);
+  const Layout layout = key_layout(model);
   std::vector<Keys> chunks;
   for (const int owner : owners_in_order(model, query, order)) {
     chunks.push_back(layout.positions(owner).to_list());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "property_tests/diagnosis/model.h"
+#include "reference/core/layout.h"
 
 namespace ringlab::verify {
 
@@ -34,6 +35,23 @@ std::vector<int> needed_chunks(const Model& model, int rank);
 enum class Visited { all, needed };
 /// The owners that each rank visits, in the order of its schedule.
 std::vector<std::vector<int>> visits_of(const Model& model, Visited visited);
+
+/// The tokens of each rank, and the row of each token in the chunk of its rank.
+struct Chunks {
+  explicit Chunks(const Layout& layout);
+  const std::vector<std::int64_t>& of(int rank) const {
+    return tokens[static_cast<std::size_t>(rank)];
+  }
+  std::size_t row_of(std::int64_t token) const { return rows[static_cast<std::size_t>(token)]; }
+
+  std::vector<std::vector<std::int64_t>> tokens;
+  std::vector<std::size_t> rows;
+};
+Layout query_layout(const Model& model);
+Layout key_layout(const Model& model);
+
+/// A count that says nothing of a row: numbers are read there that belong to no input.
+inline constexpr double kWild = 1e26;
 
 /// The pairs that a kernel looks at which skips out-of-sight tiles, [query · keys + key]. A tile of
 /// keys is skipped when the smallest interval around its positions does not meet the smallest one

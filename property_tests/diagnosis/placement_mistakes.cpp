@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
 
 namespace ringlab::verify {
 namespace {
@@ -70,74 +71,6 @@ std::vector<std::int64_t> stripe_of_the_next_rank(const Layout& layout) {
   return from;
 }
 
-/// The rows of a rank and the tokens that they are.
-struct HeldRows {
-  int rank;
-  std::vector<std::int64_t> tokens;
-};
-/// The position that row `row` of a rank is taken for.
-using Position = std::int64_t (*)(const Layout& layout, const HeldRows& held, std::size_t row);
-
-std::int64_t zigzag_as_one_run(const Layout& layout, const HeldRows& held, std::size_t row) {
-  if (layout.kind() != LayoutKind::zigzag) return held.tokens[row];
-  return held.tokens[0] + static_cast<std::int64_t>(row);
-}
-
-/// One of 2P nearly equal parts of the sequence; the first ones are a token longer.
-struct Part {
-  std::int64_t first, count;
-};
-Part zigzag_part(const Layout& layout, int index) {
-  const std::int64_t parts = std::int64_t{2} * layout.ranks();
-  const std::int64_t length = layout.tokens() / parts, longer = layout.tokens() % parts;
-  return {index * length + std::min<std::int64_t>(index, longer), length + (index < longer)};
-}
-
-std::int64_t zigzag_not_mirrored(const Layout& layout, const HeldRows& held, std::size_t row) {
-  const auto late = static_cast<std::int64_t>(row) - zigzag_part(layout, held.rank).count;
-  if (layout.kind() != LayoutKind::zigzag || late < 0) return held.tokens[row];
-  return zigzag_part(layout, layout.ranks() + held.rank).first + late;
-}
-
-std::int64_t zigzag_late_part_first(const Layout& layout, const HeldRows& held, std::size_t row) {
-  if (layout.kind() != LayoutKind::zigzag) return held.tokens[row];
-  const Part late = zigzag_part(layout, 2 * layout.ranks() - 1 - held.rank);
-  const auto at = static_cast<std::int64_t>(row);
-  return at < late.count ? late.first + at : zigzag_part(layout, held.rank).first + at - late.count;
-}
-
-std::int64_t stripes_of_rank_0(const Layout& layout, const HeldRows& held, std::size_t row) {
-  if (layout.kind() != LayoutKind::striped) return held.tokens[row];
-  return static_cast<std::int64_t>(row) * layout.ranks();
-}
-
-std::vector<std::int64_t> positions_taken(const Layout& layout, Position position) {
-  std::vector<std::int64_t> taken(static_cast<std::size_t>(layout.tokens()));
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    const HeldRows held{rank, layout.positions(rank).to_list()};
-    for (std::size_t row = 0; row < held.tokens.size(); ++row) {
-      taken[static_cast<std::size_t>(held.tokens[row])] = position(layout, held, row);
-    }
-  }
-  return taken;
-}
-
-Hypothesis by_positions(Suspect suspect, Position position) {
-  return by_model(std::move(suspect), [=](Model& model) {
-    const RunOptions& options = model.trial.options;
-    const Shape& shape = model.shape();
-    const auto queries =
-        positions_taken(make_layout(options, shape.q_tokens, options.q_layout), position);
-    const auto keys =
-        positions_taken(make_layout(options, shape.kv_tokens, options.kv_layout), position);
-    const Mask mask = model.trial.problem.mask;
-    see_pairs(model, [&](auto i, auto j) {
-      const std::int64_t key = keys[static_cast<std::size_t>(j)];
-      return key < shape.kv_tokens && mask.allows(queries[static_cast<std::size_t>(i)], key);
-    });
-  });
-}
-
 /// Stores chunks own one first and labels them rank after rank, as an all-gather that begins with
 /// the own chunk does.
 void label_in_rank_order(Model& model) {
@@ -157,7 +90,7 @@ void label_in_rank_order(Model& model) {
     }
   }
   score_again(model);
-  count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? 1e26 : 1.0; });
+  count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? kWild : 1.0; });
 }
 
 /// Takes row j of the chunks, put down rank after rank, for token j.
@@ -194,20 +127,6 @@ std::vector<Hypothesis> placement_mistakes() {
   add_moves(all,
             {"layout.stripe_of_the_next_rank", "a striped token is looked for on the next rank"},
             stripe_of_the_next_rank);
-  all.push_back(by_positions(
-      {"layout.zigzag_taken_for_one_run", "rows of a zigzag rank are taken for neighbours"},
-      zigzag_as_one_run));
-  all.push_back(by_positions({"layout.zigzag_not_mirrored",
-                              "the late part of zigzag rank r is taken for part P + r, which is "
-                              "not the one that makes up for its early part"},
-                             zigzag_not_mirrored));
-  all.push_back(by_positions({"layout.zigzag_parts_exchanged",
-                              "the early and the late part of a zigzag rank are taken for each "
-                              "other"},
-                             zigzag_late_part_first));
-  all.push_back(by_positions(
-      {"layout.stripes_without_offset", "striped positions lack the offset of their rank"},
-      stripes_of_rank_0));
   all.push_back(by_model({"layout.keys_in_rank_order",
                           "keys and values lie rank after rank and are taken for tokens in order"},
                          read_in_rank_order));

@@ -34,6 +34,9 @@ class PredictedRow {
   std::int64_t terms() const { return std::ssize(terms_) + (has_sink() ? 1 : 0); }
   bool wild() const { return wild_; }
   bool no_key() const { return terms_.empty(); }
+  bool has_nan_score() const {
+    return std::ranges::any_of(score_, [](double score) { return std::isnan(score); });
+  }
 
   double lse() const { return top_ + std::log(static_cast<double>(sum_)); }
   double lse_allowed() const {
@@ -54,6 +57,15 @@ class PredictedRow {
       acc += static_cast<long double>(weight_[n]) * in_acc_[n] * value(n, c);
     }
     return static_cast<double>(acc / sum_);
+  }
+
+  /// True when a value is NaN whose weight may be 0 in a coarser type: some skip it, some add NaN.
+  bool may_skip_nan(std::int64_t c) const {
+    constexpr double kNextToNothing = 1e-30;
+    for (std::size_t n = 0; n < terms_.size(); ++n) {
+      if (weight_[n] < kNextToNothing && std::isnan(value(n, c))) return true;
+    }
+    return false;
   }
 
   double out_allowed(std::int64_t c) const {
@@ -224,11 +236,17 @@ class Finisher {
       return;
     }
     const double lse = row.lse();
+    if (row.has_nan_score() && !row.wild()) {
+      set_lse(b, h, i, kNotANumber, 0);
+      for (std::int64_t c = 0; c < channels; ++c) set(b, h, i, c, kNotANumber, 0);
+      return;
+    }
     const bool wild = row.wild() || !std::isfinite(lse);
     set_lse(b, h, i, lse, wild ? kAnything : row.lse_allowed());
     for (std::int64_t c = 0; c < channels; ++c) {
       const double o = row.no_key() ? 0 : row.out(c);
-      set(b, h, i, c, o, wild ? kAnything : row.no_key() ? 0 : row.out_allowed(c));
+      const bool unknown = wild || row.may_skip_nan(c);
+      set(b, h, i, c, o, unknown ? kAnything : row.no_key() ? 0 : row.out_allowed(c));
     }
   }
 

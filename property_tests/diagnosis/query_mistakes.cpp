@@ -33,18 +33,11 @@ void add_without_rescale(Model& model) {
 
 /// Row n of a rank is masked as query n.
 void begin_at_zero(Model& model) {
-  const RunOptions& options = model.trial.options;
-  const Layout layout = make_layout(options, model.shape().q_tokens, options.q_layout);
-  std::vector<std::int64_t> row(static_cast<std::size_t>(layout.tokens()));
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    const auto held = layout.positions(rank).to_list();
-    for (std::size_t at = 0; at < held.size(); ++at) {
-      row[static_cast<std::size_t>(held[at])] = static_cast<std::int64_t>(at);
-    }
-  }
+  const Chunks chunks(query_layout(model));
   const Mask mask = model.trial.problem.mask;
-  see_pairs(model,
-            [&](auto i, auto j) { return mask.allows(row[static_cast<std::size_t>(i)], j); });
+  see_pairs(model, [&](auto i, auto j) {
+    return mask.allows(static_cast<std::int64_t>(chunks.row_of(i)), j);
+  });
 }
 
 }  // namespace

@@ -49,6 +49,9 @@ int other_side(int hop, int hops) {
   if (hop == 0) return 0;
   return hop % 2 == 0 ? hop - 1 : std::min(hop + 1, hops - 1);
 }
+int first_remote_hop(int hop, int) { return std::min(hop, 1); }
+/// The chunk that came first from the side of this one, where both sides take turns.
+int first_hop_of_the_side(int hop, int) { return hop < 3 ? hop : 2 - hop % 2; }
 int remote_hop_before(int hop, int hops) { return hop == 0 ? 0 : hop == 1 ? hops - 1 : hop - 1; }
 
 /// Reads chunks together with their positions at another hop than their own, so that they count
@@ -67,30 +70,18 @@ using OwnerRead = std::function<int(int rank, int owner)>;
 
 /// Puts the numbers of one chunk in the rows of another: a stale buffer under fresh positions.
 void read_owners(Model& model, const OwnerRead& keys, const OwnerRead& values) {
-  constexpr double kWild = 1e26;  // chunks of other sizes: what lies where, is unknown
-  const RunOptions& options = model.trial.options;
-  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
-  std::vector<std::vector<std::int64_t>> chunks;
-  std::vector<std::int64_t> row(static_cast<std::size_t>(layout.tokens()));
-  for (int owner = 0; owner < options.ranks; ++owner) {
-    chunks.push_back(layout.positions(owner).to_list());
-    for (std::size_t at = 0; at < chunks.back().size(); ++at) {
-      row[static_cast<std::size_t>(chunks.back()[at])] = static_cast<std::int64_t>(at);
-    }
-  }
+  const Chunks chunks(key_layout(model));
   std::vector<std::uint8_t> wild(model.key_read.size());
   for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       const int rank = model.rank_of_query(i), owner = model.rank_of_key(j);
-      const std::size_t rows_here = chunks[static_cast<std::size_t>(owner)].size();
+      const std::size_t rows_here = chunks.of(owner).size();
       const auto place = [&](const OwnerRead& read, std::vector<std::int64_t>& rows_read) {
         const int from = read(rank, owner);
-        if (from == kNobody || chunks[static_cast<std::size_t>(from)].size() != rows_here) {
-          wild[model.pair(i, j)] = 1;
+        if (from == kNobody || chunks.of(from).size() != rows_here) {
+          wild[model.pair(i, j)] = 1;  // what lies where, is unknown
         } else {
-          const std::int64_t at = row[static_cast<std::size_t>(j)];
-          rows_read[model.pair(i, j)] =
-              chunks[static_cast<std::size_t>(from)][static_cast<std::size_t>(at)];
+          rows_read[model.pair(i, j)] = chunks.of(from)[chunks.row_of(j)];
         }
       };
       place(keys, model.key_read);
@@ -99,13 +90,6 @@ void read_owners(Model& model, const OwnerRead& keys, const OwnerRead& values) {
   }
   score_again(model);
   count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? kWild : 1.0; });
-}
-
-/// Takes the chunk of hop h for that of rank + h, though it comes from rank - h.
-void reverse_owners(Model& model) {
-  const int ranks = model.trial.options.ranks;
-  const auto mirrored = [=](int rank, int owner) { return (2 * rank - owner + ranks) % ranks; };
-  read_owners(model, mirrored, mirrored);
 }
 
 /// Reads chunks of other hops than their own. Chunks that are not visited stay as they are.
@@ -161,6 +145,11 @@ void add_counted_chunks(std::vector<Hypothesis>& all) {
              [](const Visiting& v) { return v.own && v.rank > 0 ? 0.0 : 1.0; });
   add_counts(all, {"ring.own_chunk_twice", "the own chunk counts twice"},
              [](const Visiting& v) { return v.own ? 2.0 : 1.0; });
+  const Suspect one_other{"ring.only_one_other_chunk",
+                          "besides the own chunk that of one other rank counts, and no more", 2};
+  add_counts(all, one_other,
+             [](const Visiting& v) { return v.own || v.hop + 1 == v.hops ? 1.0 : 0.0; });
+  add_counts(all, one_other, [](const Visiting& v) { return v.own || v.hop == 1 ? 1.0 : 0.0; });
   for (int hop = 1; hop <= 3; ++hop) {
     const std::string step = std::to_string(hop);
     add_counts(all,
@@ -202,17 +191,9 @@ void add_owners(std::vector<Hypothesis>& all) {
   all.push_back(by_model(
       {"ring.remainder_of_chunks_dropped", "rows of a chunk beyond N / P are dropped"},
       [](Model& model) {
-        const RunOptions& options = model.trial.options;
-        const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
-        const std::int64_t kept = layout.tokens() / options.ranks;
-        std::vector<double> times(static_cast<std::size_t>(layout.tokens()));
-        for (int owner = 0; owner < options.ranks; ++owner) {
-          const auto chunk = layout.positions(owner).to_list();
-          for (std::size_t at = 0; at < chunk.size(); ++at) {
-            times[static_cast<std::size_t>(chunk[at])] = static_cast<std::int64_t>(at) < kept;
-          }
-        }
-        count_pairs(model, [&](auto, auto j) { return times[static_cast<std::size_t>(j)]; });
+        const Chunks chunks(key_layout(model));
+        const std::size_t kept = chunks.rows.size() / chunks.tokens.size();
+        count_pairs(model, [&](auto, auto j) { return chunks.row_of(j) < kept ? 1.0 : 0.0; });
       }));
 }
 
@@ -233,11 +214,8 @@ InNodes in_nodes(const RunOptions& options, int rank, int other) {
 void add_needs(std::vector<Hypothesis>& all) {
   const auto by_need = [&](Suspect suspect, bool (*is_needed)(std::int64_t, std::int64_t)) {
     all.push_back(by_model(std::move(suspect), [=](Model& model) {
-      const RunOptions& options = model.trial.options;
-      const Shape& shape = model.shape();
-      const NeedMatrix need = need_matrix(model.trial.problem.mask,
-                                          make_layout(options, shape.q_tokens, options.q_layout),
-                                          make_layout(options, shape.kv_tokens, options.kv_layout));
+      const NeedMatrix need =
+          need_matrix(model.trial.problem.mask, query_layout(model), key_layout(model));
       count_pairs(model, [&](auto i, auto j) {
         const int rank = model.rank_of_query(i), owner = model.rank_of_key(j);
         return is_needed(need.pairs(rank, owner), need.pairs(owner, rank)) ? 1.0 : 0.0;
@@ -296,11 +274,6 @@ std::vector<Hypothesis> ring_mistakes() {
   add_whole_reads(
       all, {"ring.chunk_one_step_late", "every step computes on the chunk of the step before"},
       hop_before);
-  all.push_back(by_model({"ring.owners_reversed",
-                          "the chunk that comes h hops from one side is taken for that of the rank "
-                          "h places away on the other side",
-                          2},
-                         reverse_owners));
   add_reads(all, {"ring.values_stay", "K moves on and V stays that of the own chunk"}, this_hop,
             first_hop);
   add_reads(all, {"ring.keys_stay", "V moves on and K stays that of the own chunk"}, first_hop,
@@ -317,6 +290,14 @@ std::vector<Hypothesis> ring_mistakes() {
             {"ring.sides_exchanged",
              "keys and values from one side meet the positions of the chunk from the other side"},
             other_side, other_side);
+  const Suspect neighbour{"ring.own_chunk_always_passed_on",
+                          "every rank passes its own chunk on at every hop, whatever came: numbers "
+                          "are the neighbour's",
+                          2};
+  for (const ReadAt read : {first_remote_hop, first_hop_of_the_side}) {
+    add_reads(all, neighbour, read, read);
+    add_whole_reads(all, neighbour, read);
+  }
   const Suspect positions{"ring.positions_of_another_step",
                           "keys and values of one step meet the positions of another"};
   add_reads(all, positions, remote_hop_before, remote_hop_before);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::verify {
@@ -27,10 +28,10 @@ void exchange_keys_and_values(Model& model) {
       [&](double, auto b, auto h, auto t, auto c) { return data.k(b, h, t, c); });
 }
 
-/// One token of one head, whose channels share a scale.
+/// One token of one head, whose channels share a scale, and the channel that is looked at.
 struct Row {
   const Tensor<double>& tensor;
-  std::int64_t b, h, token;
+  std::int64_t b, h, token, channel = 0;
 };
 
 /// The exponent of the least power of two that takes a row to the numbers of e4m3, or,
@@ -66,8 +67,8 @@ void read_scaled(Model& model, const ScalesOf& scales_of) {
   const DType dtype = model.trial.problem.dtype;
   const AttentionTensors data = model.trial.data;
   const auto copied = [&](const Tensor<double>& tensor) {
-    return [&](double x, auto b, auto h, auto t, auto) {
-      const Exponents e = scales_of(data, {tensor, b, h, t});
+    return [&](double x, auto b, auto h, auto t, auto c) {
+      const Exponents e = scales_of(data, {tensor, b, h, t, c});
       return through_e4m3(x, e.sent, e.read, dtype);
     };
   };
@@ -81,14 +82,9 @@ Hypothesis on_the_wire(Suspect suspect, const std::function<void(Model&)>& edit)
   });
 }
 
-Layout keys_of(const Model& model) {
-  const RunOptions& options = model.trial.options;
-  return make_layout(options, model.shape().kv_tokens, options.kv_layout);
-}
-
 /// The token in the same row of the chunk that comes before; -1 where that has more or fewer rows.
 std::vector<std::int64_t> of_the_chunk_before(const Model& model) {
-  const Layout layout = keys_of(model);
+  const Layout layout = key_layout(model);
   const int ranks = layout.ranks();
   const int step = model.trial.options.direction == RingDirection::next ? 1 : ranks - 1;
   std::vector<std::int64_t> before(static_cast<std::size_t>(layout.tokens()), -1);
@@ -105,7 +101,7 @@ std::vector<std::int64_t> of_the_chunk_before(const Model& model) {
 
 /// The first token of each token's chunk.
 std::vector<std::int64_t> of_the_first_row(const Model& model) {
-  const Layout layout = keys_of(model);
+  const Layout layout = key_layout(model);
   std::vector<std::int64_t> first(static_cast<std::size_t>(layout.tokens()));
   for (int owner = 0; owner < layout.ranks(); ++owner) {
     const auto held = layout.positions(owner).to_list();
@@ -125,7 +121,6 @@ void read_stale_scales(Model& model) {
     const std::int64_t token = std::max<std::int64_t>(row_before(row.token), 0);
     return Exponents{fitting(row), fitting({row.tensor, row.b, row.h, token})};
   });
-  constexpr double kWild = 1e26;  // chunks of other sizes: what lies where, is unknown
   count_pairs(model, [&](auto i, auto j) {
     const bool own = model.rank_of_query(i) == model.rank_of_key(j);
     return !own && row_before(j) < 0 ? kWild : 1.0;
@@ -145,6 +140,21 @@ void read_first_scales(Model& model, bool sent_too) {
   read_scaled(model, [&](const AttentionTensors&, const Row& row) {
     const int scale = fitting({row.tensor, 0, 0, first[static_cast<std::size_t>(row.token)]});
     return Exponents{sent_too ? scale : fitting(row), scale};
+  });
+}
+
+/// Element e of a chunk of `rows` rows is read with scale e % rows, not e / channels.
+void read_scales_by_remainder(Model& model) {
+  const Chunks chunks(key_layout(model));
+  read_scaled(model, [&](const AttentionTensors&, const Row& row) {
+    const Extents& e = row.tensor.extents();
+    const auto& chunk = chunks.of(model.rank_of_key(row.token));
+    const std::int64_t length = std::ssize(chunk), rows = e.batch * e.heads * length;
+    const std::int64_t number =
+        (row.b * e.heads + row.h) * length + static_cast<std::int64_t>(chunks.row_of(row.token));
+    const std::int64_t read = (number * e.channels + row.channel) % rows, head = read / length;
+    return Exponents{fitting(row), fitting({row.tensor, head / e.heads, head % e.heads,
+                                            chunk[static_cast<std::size_t>(read % length)]})};
   });
 }
 
@@ -168,6 +178,9 @@ std::vector<Hypothesis> wire_mistakes() {
       on_the_wire(
           {"wire.read_with_the_first_scale", "all rows of a chunk are read with its first scale"},
           [](Model& model) { read_first_scales(model, false); }),
+      on_the_wire({"wire.scales_by_remainder",
+                   "element e of a chunk is read with scale e % rows, not e / channels"},
+                  read_scales_by_remainder),
       on_the_wire({"wire.scales_of_the_keys", "values are read with the scales of the keys"},
                   read_key_scales)};
   all.push_back(sent_as(DType::f16));

@@ -83,10 +83,37 @@ void add_zeros(std::vector<Hypothesis>& all) {
   }
 }
 
+/// Rows of all heads written to the first one: the last head's stay there, and the others are zeros.
+void add_all_to_the_first_head(std::vector<Hypothesis>& all) {
+  struct Chunks {
+    const char *id, *words;
+    bool (*are_misplaced)(const Model&, std::int64_t, std::int64_t);
+  };
+  for (const Chunks& chunks : {Chunks{"own", "the own chunk", is_of_own_rank},
+                               Chunks{"others", "the chunks of other ranks", is_of_another_rank}}) {
+    all.push_back(by_model({std::string("index.heads_on_top_for_") + chunks.id,
+                            std::string("k and v of all heads of ") + chunks.words +
+                                " are put where those of head 0 belong",
+                            2},
+                           [=](Model& model) {
+                             const AttentionTensors data = model.trial.data;
+                             const auto on_top = [](const Tensor<double>& x) {
+                               return [&x](double, auto b, auto h, auto t, auto c) {
+                                 const Extents& e = x.extents();
+                                 return b == 0 && h == 0 ? x(e.batch - 1, e.heads - 1, t, c) : 0.0;
+                               };
+                             };
+                             read_copies(model, on_top(data.k), on_top(data.v),
+                                         chunks.are_misplaced);
+                           }));
+  }
+}
+
 }  // namespace
 
 std::vector<Hypothesis> index_edits() {
   std::vector<Hypothesis> all;
+  add_all_to_the_first_head(all);
   add_zeros(all);
   for (const Read read : {Read::keys, Read::values}) {
     const std::string of = read == Read::keys ? "k" : "v";
@@ -102,9 +129,10 @@ std::vector<Hypothesis> index_edits() {
         add("reversed_in_a", "from its end", from_the_end);
         add("first_row_of_a", "from its first row", first_of_all);
         add("next_row_in_a", "one row further on", the_next);
+        if (piece == Piece::chunk) continue;  // stride_edits.cpp
         all.push_back(
-            by_model({id + "rows_one_apart_in_a_" + part,
-                      "row r" + in + " of " + of + " is read from element r on, not r · d", 2},
+            by_model({id + "rows_one_apart_in_a_tile",
+                      "row r of a tile of " + of + " is read from element r on, not r · d", 2},
                      [=](Model& m) { read_one_apart(m, order, piece, read); }));
       }
     }

@@ -1,4 +1,5 @@
 // Masks that are asked another question than their own.
+#include <cmath>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,6 +23,58 @@ void stop_at_hidden(Model& model, KeyOrder order, Piece piece) {
     }
   }
   see_pairs(model, [&](auto i, auto j) { return seen[model.pair(i, j)] != 0; });
+}
+
+/// The keys of a tile that get no score of their own: all behind the first hidden one, which ends the
+/// loop, or all hidden ones, whose score is not set to -inf.
+enum class Unset { behind_the_first_hidden, hidden };
+
+/// Lets keys without a score count with the one that lies in their place: that of the tile before,
+/// or, in the first tile, something that nobody knows.
+void keep_scores(Model& model, KeyOrder order, Reach reach, Unset unset) {
+  const Mask mask = model.trial.problem.mask;
+  const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
+  const Model right = model;
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    std::vector<double> places(static_cast<std::size_t>(model.trial.options.tile_keys),
+                               std::nan(""));
+    for (const auto& tile : key_pieces(model, i, order, Piece::tile)) {
+      if (tile.empty() || !reached[model.pair(i, tile.front())]) continue;
+      bool ended = false;
+      for (std::size_t at = 0; at < tile.size(); ++at) {
+        const std::int64_t j = tile[at];
+        const bool hidden = !mask.allows(i, j);
+        const bool ends = unset == Unset::behind_the_first_hidden && hidden && !ended;
+        if (!ended && !(hidden && unset == Unset::hidden)) {
+          places[at] = hidden ? kNoScore : right.score(b, h, i, j);
+        }
+        ended |= ends;
+        const double score = places[at];
+        const double counts = std::isnan(score) ? kWild : score == kNoScore ? 0 : 1;
+        if (counts == 1) model.score(b, h, i, j) = score;
+        model.in_acc(b, h, i, j) = model.in_sum(b, h, i, j) = counts;
+      }
+    }
+  });
+}
+
+void add_stale_scores(std::vector<Hypothesis>& all) {
+  for (const auto& [order, reach] : {std::pair{KeyOrder::by_owner, Reach::tiles_by_owner},
+                                     {KeyOrder::by_hop, Reach::tiles_by_hop},
+                                     {KeyOrder::by_owner, Reach::everything},
+                                     {KeyOrder::by_hop, Reach::everything}}) {
+    const auto add = [&, order = order, reach = reach](const Suspect& suspect, Unset unset) {
+      all.push_back(by_model(suspect, [=](Model& m) { keep_scores(m, order, reach, unset); }));
+    };
+    add({"mask.ends_a_tile_before_stale_scores",
+         "the first hidden key ends the loop over a tile, and scores behind it stay those of the "
+         "tile before",
+         2},
+        Unset::behind_the_first_hidden);
+    add({"mask.stale_scores_of_hidden_keys",
+         "scores of hidden keys are not set: they stay those of the tile before", 2},
+        Unset::hidden);
+  }
 }
 
 /// Leaves out blocks of (rank, owner) of which only a part is visible.
@@ -113,7 +166,7 @@ void add_causal(std::vector<Hypothesis>& all) {
   for (const Question& question : questions) {
     for (const Numbers& by :
          {Numbers{Number::position, Number::position}, Numbers{Number::in_chunk, Number::in_chunk},
-          Numbers{Number::in_chunk, Number::gathered},
+          Numbers{Number::in_chunk, Number::position}, Numbers{Number::in_chunk, Number::gathered},
           Numbers{Number::gathered, Number::gathered}}) {
       all.push_back(by_model(question.suspect, [=](Model& m) {
         const std::int64_t later = m.shape().kv_tokens - m.shape().q_tokens;
@@ -146,6 +199,7 @@ std::vector<Hypothesis> mask_edits() {
       return seen.begin <= j && j < seen.end;
     });
   }));
+  add_stale_scores(all);
   add_numbers(all);
   add_causal(all);
   return all;

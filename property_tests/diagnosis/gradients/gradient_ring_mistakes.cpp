@@ -137,25 +137,15 @@ GradientHypothesis backward_wire(DType dtype) {
 /// Every hop computes gradients on the own chunk's K and V: the chunk is never received.
 void keep_own_rows(GradientModel& m) {
   Model& model = m.forward;
-  const RunOptions& options = model.trial.options;
-  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
-  std::vector<std::int64_t> row(static_cast<std::size_t>(layout.tokens()));
-  std::vector<std::vector<std::int64_t>> chunks;
-  for (int owner = 0; owner < layout.ranks(); ++owner) {
-    chunks.push_back(layout.positions(owner).to_list());
-    for (std::size_t at = 0; at < chunks.back().size(); ++at) {
-      row[static_cast<std::size_t>(chunks.back()[at])] = static_cast<std::int64_t>(at);
-    }
-  }
+  const Chunks chunks(key_layout(model));
   std::vector<std::uint8_t> wild(model.key_read.size());
   for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-    const auto& own = chunks[static_cast<std::size_t>(model.rank_of_query(i))];
+    const auto& own = chunks.of(model.rank_of_query(i));
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
-      const std::int64_t at = row[static_cast<std::size_t>(j)];
-      wild[model.pair(i, j)] = at >= std::ssize(own);
-      if (at >= std::ssize(own)) continue;  // what lies there was never part of this chunk
-      model.key_read[model.pair(i, j)] = own[static_cast<std::size_t>(at)];
-      model.value_read[model.pair(i, j)] = own[static_cast<std::size_t>(at)];
+      const std::size_t at = chunks.row_of(j);
+      wild[model.pair(i, j)] = at >= own.size();
+      if (at >= own.size()) continue;  // what lies there was never part of this chunk
+      model.key_read[model.pair(i, j)] = model.value_read[model.pair(i, j)] = own[at];
     }
   }
   score_again(model);
