@@ -11,14 +11,12 @@
 #include "property_tests/diagnosis/experiments.h"
 #include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 #include "property_tests/diagnosis/law_suspects.h"
-#include "property_tests/diagnosis/time_limit.h"
+#include "property_tests/diagnosis/work_limit.h"
 #include "property_tests/verify.h"
 
 namespace ringlab::verify {
 namespace {
 
-/// The longest time to gather evidence, for subjects that are slow.
-constexpr std::chrono::seconds kLongestGathering{20};
 /// The longest time of calls that end without an answer, together: a subject that hangs takes its
 /// deadline at every call.
 constexpr std::chrono::seconds kLongestSilence{10};
@@ -68,9 +66,9 @@ void add_once(std::vector<Suspect>& suspects, const Suspect& suspect) {
 /// Runs of the subject on cases like the failing one, wrong ones first: hypotheses fail on those.
 std::vector<Evidence> gathered_evidence(const Subject& subject, const Case& failing) {
   std::vector<Evidence> all;
-  const TimeLimit limit(kLongestGathering);
+  WorkLimit limit(kWorkOfSearch);
   for (const Case& c : evidence_cases(failing, subject.can)) {
-    if (limit.is_over()) break;
+    if (!limit.admits(c)) break;
     if (std::optional<Evidence> one = forward_evidence(subject, c)) all.push_back(std::move(*one));
   }
   std::stable_partition(all.begin(), all.end(), [](const Evidence& one) { return one.wrong; });
@@ -112,9 +110,9 @@ bool changes_by_itself(const Subject& subject, Case failing) {
 void keep_confirmed(const Subject& subject, const Case& failing, Diagnosis& diagnosis) {
   if (diagnosis.explains.empty()) return;
   std::vector<Suspect> kept = diagnosis.explains;
-  const TimeLimit limit(kLongestGathering);
+  WorkLimit limit(kWorkOfSearch);
   for (const Case& c : confirming_cases(failing, subject.can)) {
-    if (kept.empty() || limit.is_over()) break;
+    if (kept.empty() || !limit.admits(c)) break;
     const std::optional<Evidence> evidence = forward_evidence(subject, c);
     if (!evidence) continue;
     ++diagnosis.cases;

@@ -1,12 +1,11 @@
 #include "property_tests/diagnosis/experiments.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <limits>
 
 #include "property_tests/diagnosis/law_suspects.h"
-#include "property_tests/diagnosis/time_limit.h"
+#include "property_tests/diagnosis/work_limit.h"
 #include "property_tests/laws/two_runs.h"
 #include "property_tests/verify.h"
 
@@ -15,8 +14,6 @@ namespace {
 
 constexpr std::size_t kMostTried = 12;
 constexpr std::uint64_t kOtherValues = 3;
-/// The time after which no further experiment begins.
-constexpr std::chrono::seconds kLongest{20};
 
 std::optional<AttentionOutput> answer(const Subject& subject, const Trial& trial) {
   try {
@@ -109,11 +106,10 @@ Discovery discovery_of(const Law& law, const Subject& subject) {
 
 Discovery found_by_running_again(const Subject& subject, const std::vector<Evidence>& wrong) {
   if (subject.can.has(Ability::foreign)) return {};  // neither order nor delays reach it
-  const TimeLimit limit(kLongest);
+  WorkLimit limit(kWorkOfSearch);
   for (std::size_t at = 0; at < std::min(wrong.size(), kMostTried); ++at) {
-    if (limit.is_over()) break;
     const Evidence& evidence = wrong[at];
-    if (!evidence.wrong) break;
+    if (!evidence.wrong || !limit.admits(evidence.source)) break;
     if (differs(subject, evidence.scene.trial, evidence.got)) return {};
     if (depends_on_threads(subject, evidence)) return discovery_of(find_law("P70"), subject);
     if (depends_on_delays(subject, evidence)) return discovery_of(find_law("P65"), subject);
@@ -131,13 +127,13 @@ bool breaks_each_time(const Subject& subject, const Law& law, const Case& c) {
 }
 
 Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) {
-  const TimeLimit limit(kLongest);
+  WorkLimit limit(kWorkOfSearch);
   for (const char* id :
        {"P39", "P38", "P57", "P67", "P68", "P72", "P70", "P70-gradients", "P65", "P65-gradients"}) {
     const Law& law = find_law(id);
     if (!law.unmet(subject).empty()) continue;
     for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
-      if (limit.is_over()) return {};
+      if (!limit.admits(cases[at])) return {};
       Case c = cases[at];
       c.transport = TransportKind::simulated;
       if (!law.keeps_modifiers) c.modifiers = {};
@@ -150,10 +146,10 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
 
 std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::vector<Case>& cases) {
   if (!subject.can.has(Ability::masked_may_be_nan)) return std::nullopt;
-  const TimeLimit limit(kLongest);
+  WorkLimit limit(kWorkOfSearch);
   std::size_t tried = 0;
   for (const Case& c : cases) {
-    if (tried == kMostTried || limit.is_over()) break;
+    if (tried == kMostTried || !limit.admits(c)) break;
     Trial trial = make_trial(c);
     if (hidden_key(visible_pairs(trial.problem)) < 0) continue;
     ++tried;
@@ -168,9 +164,9 @@ std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::ve
 // ones hide that until messages grow.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases) {
   if (!subject.can.has(Ability::many_ranks)) return std::nullopt;
-  const TimeLimit limit(kLongest);
+  WorkLimit limit(kWorkOfSearch);
   for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
-    if (limit.is_over()) break;
+    if (!limit.admits(cases[at])) break;
     if (cases[at].ranks == 1) continue;
     Trial trial = make_trial(cases[at]);
     trial.options.transport = TransportKind::simulated;

@@ -1,20 +1,20 @@
 #include "property_tests/diagnosis/telling_case.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "property_tests/case_runner.h"
 #include "property_tests/diagnosis/events/event_mistakes.h"
 #include "property_tests/diagnosis/evidence.h"
-#include "property_tests/diagnosis/time_limit.h"
+#include "property_tests/diagnosis/work_limit.h"
 #include "property_tests/generators/cases.h"
 
 namespace ringlab::verify {
 namespace {
 
 constexpr std::size_t kMostTellingCases = 120;
-constexpr std::chrono::seconds kLongestTelling{8};
+/// The work of telling cases, of which all hypotheses are computed.
+constexpr std::int64_t kWorkOfTelling = 1 << 16;
 
 /// Cases a little larger than one that is too small, the least first.
 std::vector<Case> larger_cases(const Law& law, const Capabilities& can, const Case& smallest) {
@@ -65,9 +65,9 @@ std::optional<LawFailure> telling_failure(const Subject& subject, const Law& law
                                           const std::vector<Suspect>& named) {
   std::size_t fewest = explained_alone(subject, smallest.shrunk).size();
   std::optional<LawFailure> telling;
-  const TimeLimit limit(kLongestTelling);
+  WorkLimit limit(kWorkOfTelling);
   for (const Case& c : larger_cases(law, subject.can, smallest.shrunk)) {
-    if (fewest <= named.size() || limit.is_over()) break;
+    if (fewest <= named.size() || !limit.admits(c)) break;
     const std::vector<Suspect> alone = explained_alone(subject, c);
     if (alone.size() >= fewest || !holds_all(alone, named)) continue;
     const LawResult result = run_law(subject, law, c);

@@ -103,7 +103,7 @@ void add_new_factors(std::vector<Hypothesis>& all) {
               "what is added to " + words + " lacks the factor e^(m_added - m_new)"},
              with_weigh({}, sums, one));
     add_rule(all,
-             {"merge.parts_added_in_" + id,
+             {sums.acc && sums.sum ? "merge.parts_not_rescaled" : "merge.parts_added_in_" + id,
               words + ": two parts are added without factors, each relative to its own maximum"},
              with_weigh(with_keep(sums, one), sums, one));
     add_rule(all,

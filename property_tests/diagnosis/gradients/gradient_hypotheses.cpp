@@ -1,11 +1,10 @@
 #include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 
 #include "property_tests/diagnosis/evidence.h"
-#include "property_tests/diagnosis/time_limit.h"
+#include "property_tests/diagnosis/work_limit.h"
 
 namespace ringlab::verify {
 namespace {
@@ -128,9 +127,9 @@ std::vector<Suspect> gradient_suspects() {
 
 bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& diagnosis) {
   std::vector<GradientEvidence> evidence;
-  const TimeLimit limit(std::chrono::seconds(20));  // as in gathered_evidence()
+  WorkLimit limit(kWorkOfSearch);
   for (const Case& c : evidence_cases(shrunk, subject.can)) {
-    if (limit.is_over()) break;
+    if (!limit.admits(c)) break;
     if (std::optional<GradientEvidence> one = gradient_evidence(subject, c)) {
       evidence.push_back(std::move(*one));
     }

@@ -4,17 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <utility>
 #include <vector>
 
-#include "property_tests/diagnosis/time_limit.h"
+#include "property_tests/diagnosis/work_limit.h"
 
 namespace ringlab::verify {
 namespace {
 
-constexpr std::chrono::seconds kLongest{40};
+/// The work of all declarations that are tried.
+constexpr std::int64_t kWorkOfAdvice = std::int64_t{1} << 32;
 constexpr std::uint64_t kFreshRounds = 1 << 20;  // beyond those of a verification
 
 double unit_of(const Problem& problem) { return dtype_info(problem.dtype).unit_roundoff; }
@@ -154,10 +154,10 @@ bool tells(const Subject& subject, const Case& c) {
 }
 
 /// True when the laws hold on the cases that broke them, on the verification's cases for them and on
-/// as many fresh ones: on all for the first law, for the others as far as time goes. False where bounds become so wide
-/// that none of the broken cases says anything.
+/// as many fresh ones: on all for the first law, for the others as far as work goes. False where bounds
+/// become so wide that none of the broken cases says anything.
 bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken,
-           const VerifyOptions& options, const SearchLaw& search, const TimeLimit& limit) {
+           const VerifyOptions& options, const SearchLaw& search, const WorkLimit& limit) {
   for (const BrokenLaw& one : broken) {
     if (run_law(subject, *one.law, one.shrunk).outcome != Outcome::held) return false;
   }
@@ -206,10 +206,11 @@ std::string passes_if(const Subject& subject, const SubjectVerdict& verdict,
                       const VerifyOptions& options, const SearchLaw& search) {
   const std::vector<BrokenLaw> broken = broken_laws(verdict);
   if (broken.empty() || !subject.can.has(Ability::foreign)) return "";
-  const TimeLimit limit(kLongest);
+  const WorkLimit limit(kWorkOfAdvice);
   for (const KnownArithmetic& known : kKnown) {
     if (limit.is_over()) break;
-    if (!keeps(with_arithmetic(subject, known), broken, options, search, limit)) continue;
+    if (!keeps(limit.counted(with_arithmetic(subject, known)), broken, options, search, limit))
+      continue;
     const auto filled = [&](const char* text) {
       return fmt::format(fmt::runtime(text), dtype_of(subject), unit_of(subject));
     };
