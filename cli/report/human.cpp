@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
+#include <regex>
 
 namespace ringlab::report {
 
@@ -36,6 +38,23 @@ std::string human_count(std::int64_t count) {
   std::string digits = fmt::format("{}", count);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, " ");
   return digits;
+}
+
+std::string human_finding(const std::string& words) {
+  static const std::regex finding(R"((got )(\S+)(, exact )(\S+)(, allowed )([^\s,]+))");
+  std::smatch found;
+  if (!std::regex_search(words, found, finding)) return words;
+  const auto short_of = [](const std::string& number, int digits) {
+    char* end = nullptr;
+    const double value = std::strtod(number.c_str(), &end);
+    return *end == '\0' ? fmt::format("{:.{}g}", value, digits) : number;
+  };
+  constexpr int kFewDigits = 6, kAllDigits = 17;
+  int digits = kFewDigits;
+  while (digits < kAllDigits && short_of(found[2], digits) == short_of(found[4], digits)) ++digits;
+  return fmt::format("{}got {}, exact {}, allowed {}{}", found.prefix().str(),
+                     short_of(found[2], digits), short_of(found[4], digits), short_of(found[6], 3),
+                     found.suffix().str());
 }
 
 }  // namespace ringlab::report

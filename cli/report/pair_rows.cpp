@@ -13,10 +13,6 @@ constexpr std::int64_t kMostKeys = 30;  // two characters each, and the line sta
 
 char digit(int number) { return number < 10 ? static_cast<char>('0' + number) : '+'; }
 
-bool marks_a_key(const std::optional<verify::Element>& marked) {
-  return marked && (marked->tensor.starts_with("dk") || marked->tensor.starts_with("dv"));
-}
-
 std::string head_row(const verify::Case& c, const HopMap& hops,
                      const std::optional<verify::Element>& marked) {
   const bool of_ranks = c.ranks > 1;
@@ -42,7 +38,15 @@ std::string query_row(const verify::Case& c, const HopMap& hops, std::int64_t qu
   return row + (wrong ? "   <- wrong" : "");
 }
 
+std::string scale_words(const verify::Case& c) {
+  return fmt::format("{:.6g}", verify::make_problem(c).scale);
+}
+
 }  // namespace
+
+bool marks_a_key(const std::optional<verify::Element>& marked) {
+  return marked && (marked->tensor.starts_with("dk") || marked->tensor.starts_with("dv"));
+}
 
 std::string case_words(const verify::Case& c) {
   const Shape& s = c.shape;
@@ -56,8 +60,19 @@ std::string case_words(const verify::Case& c) {
   if (c.ranks > 1) text += fmt::format(", {}", layout_name(c.layout));
   if (s.batch != 1) text += fmt::format(", batch {}", s.batch);
   if (s.q_heads > 1) text += fmt::format(", {} heads on {}", s.q_heads, s.kv_heads);
-  return text + fmt::format(", head_dim {}, {}, {} values", s.head_dim, dtype_info(c.dtype).name,
-                            family_name(c.family));
+  text += fmt::format(", head_dim {}", s.head_dim);
+  if (s.v_dim != s.head_dim) text += fmt::format(", v_dim {}", s.v_dim);
+  text += fmt::format(", {}, {} values", dtype_info(c.dtype).name, family_name(c.family));
+  if (c.scale != verify::ScaleKind::rsqrt) text += fmt::format(", scale {}", scale_words(c));
+  for (const ModifierKind kind : kModifierKinds) {
+    const double level = c.modifiers.level(kind);
+    if (level == 0) continue;
+    text += ", " + fmt::format(fmt::runtime(verify::words_of(kind).phrase), level);
+  }
+  if (c.schedule != ScheduleKind::ring)
+    text += fmt::format(", {}", schedule_name({c.schedule, c.node_ranks}));
+  if (c.threads > 1) text += fmt::format(", {} threads", c.threads);
+  return text;
 }
 
 std::vector<std::string> pair_rows(const verify::Case& shown,

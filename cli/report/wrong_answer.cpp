@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/report/human.h"
 #include "cli/report/verdict.h"
 #include "property_tests/diagnosis/asked/asked.h"
 
@@ -58,7 +59,7 @@ void show_law(const verify::LawVerdict& law, const SubjectResult& subject, Devic
   const verify::LawFailure& failure = *law.failure;
   answer.law = law.id + ": " + law.statement;
   answer.other_laws = subject.laws_broken() - 1;
-  answer.found = with_nan_as_a_word(failure.message);
+  answer.found = with_nan_as_a_word(human_finding(failure.message));
   answer.again = failure.doubt();
   answer.smallest = failure.shrunk;
   answer.marked = failure.at;

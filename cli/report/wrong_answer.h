@@ -40,6 +40,13 @@ std::vector<std::string> pair_rows(const verify::Case& shown,
                                    const std::optional<verify::Element>& marked,
                                    std::size_t most_rows);
 
+/// Q, K, V, scores, weights and the right O of a case of six tokens at most, of one head of one or two
+/// channels; empty for others. The row of the marked element says that it is wrong.
+std::vector<std::string> number_rows(const verify::Case& shown,
+                                     const std::optional<verify::Element>& marked);
+/// True for an element of dK or dV.
+bool marks_a_key(const std::optional<verify::Element>& marked);
+
 std::string wrong_answer_text(const WrongAnswer& answer);
 
 }  // namespace ringlab::report

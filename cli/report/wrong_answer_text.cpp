@@ -67,7 +67,11 @@ std::string wrong_answer_text(const WrongAnswer& answer) {
     add(before, "case", case_words(*answer.smallest), 1);
     const std::size_t taken = 1 + before.size() + after.size();
     const std::size_t room = taken < kMostAnswerLines ? kMostAnswerLines - taken : 0;
-    for (const std::string& row : pair_rows(*answer.smallest, answer.marked, room)) {
+    std::vector<std::string> rows = number_rows(*answer.smallest, answer.marked);
+    if (rows.empty() || rows.size() > room) {
+      rows = pair_rows(*answer.smallest, answer.marked, room);
+    }
+    for (const std::string& row : rows) {
       before.push_back(std::string(kIndent, ' ') + row);
     }
   }

@@ -1,6 +1,7 @@
 #include "property_tests/diagnosis/telling_case.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "property_tests/case_runner.h"
@@ -78,6 +79,87 @@ std::optional<LawFailure> telling_failure(const Subject& subject, const Law& law
   return telling;
 }
 
+/// True when some rank has nothing to do, or there are more ranks than a person follows.
+bool is_for_machines(const Case& c) {
+  constexpr int kMostRanks = 3;
+  return c.ranks > kMostRanks || c.shape.q_tokens < c.ranks || c.shape.kv_tokens < c.ranks;
+}
+
+/// The numbers of Q, K and V that occur once.
+int distinct_numbers(const Case& c) {
+  const Trial trial = make_trial(c);
+  std::map<double, int> times;
+  for (const Tensor<double>* x : {&trial.data.q, &trial.data.k, &trial.data.v}) {
+    for (const double value : x->values()) ++times[value];
+  }
+  return static_cast<int>(
+      std::ranges::count_if(times, [](const auto& one) { return one.second == 1; }));
+}
+
+/// The seed by which fewest numbers of a case are equal.
+Case with_distinct_numbers(const Case& c) {
+  constexpr std::uint64_t kMostSeeds = 32;
+  Case best = c;
+  int most = -1;
+  for (std::uint64_t seed = 1; seed <= kMostSeeds; ++seed) {
+    Case one = c;
+    one.seed = seed;
+    const int distinct = distinct_numbers(one);
+    if (distinct <= most) continue;
+    most = distinct;
+    best = std::move(one);
+  }
+  return best;
+}
+
+/// Cases that a person works out by hand: a token or two on each of two or three ranks, one head of
+/// one or two channels, small whole numbers; with a causal mask, where positions count, too.
+std::vector<Case> cases_for_people(const Law& law, const Capabilities& can, const Case& smallest) {
+  std::vector<Case> cases;
+  for (const int tokens_of_a_rank : {1, 2}) {
+    for (const int ranks : {2, 3}) {
+      for (const std::int64_t channels : {1, 2}) {
+        for (const CaseMask& mask : {smallest.mask, CaseMask("causal")}) {
+          Case c = smallest;
+          c.ranks = ranks;
+          c.mask = mask;
+          c.shape.q_tokens = c.shape.kv_tokens = ranks * tokens_of_a_rank;
+          c.shape.head_dim = c.shape.v_dim = channels;
+          c.family = Family::small_ints;
+          c = shaped_case(law, can, fitted(std::move(c)), CaseOrigin::simpler);
+          c = with_distinct_numbers(c);
+          if (!is_for_machines(c) && std::ranges::find(cases, c) == cases.end()) cases.push_back(c);
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+/// The first of cases_for_people() that breaks the law and is explained by what is named alone, else
+/// the first of those that fewest mistakes explain.
+std::optional<LawFailure> failure_for_people(const Subject& subject, const Law& law,
+                                             const LawFailure& smallest,
+                                             const std::vector<Suspect>& named) {
+  if (!is_for_machines(smallest.shrunk)) return std::nullopt;
+  std::optional<LawFailure> found;
+  std::size_t fewest = 0;
+  WorkLimit limit(kWorkOfTelling);
+  for (const Case& c : cases_for_people(law, subject.can, smallest.shrunk)) {
+    if (!limit.admits(c)) break;
+    const LawResult result = run_law(subject, law, c);
+    if (result.outcome != Outcome::broken) continue;
+    if (result.ending != Ending::answered && result.ending != smallest.ending) continue;
+    const std::vector<Suspect> alone = explained_alone(subject, c);
+    const bool is_telling = alone == named;
+    if (found && !is_telling && alone.size() >= fewest) continue;
+    found = failure_on(subject, law, smallest, c, result);
+    fewest = alone.size();
+    if (is_telling) break;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<Suspect> explained_alone(const Subject& subject, const Case& c) {
@@ -100,13 +182,16 @@ std::vector<Suspect> explained_alone(const Subject& subject, const Case& c) {
 
 void keep_what_tells(const Subject& subject, const Insight& insight, SubjectVerdict& verdict) {
   const std::vector<Suspect>& named = insight.diagnosis.explains;
-  if (named.empty()) return;
   const auto law = std::ranges::find(verdict.laws, insight.of_law, &LawVerdict::id);
   if (law == verdict.laws.end() || !law->failure) return;
-  if (law->failure->ending != Ending::answered) return;
-  std::optional<LawFailure> telling =
-      telling_failure(subject, find_law(law->id), *law->failure, named);
-  if (telling) law->failure = std::move(telling);
+  if (law->failure->ending == Ending::timed_out || !law->failure->doubt().empty()) return;
+  const auto keep = [&](std::optional<LawFailure> better) {
+    if (better) law->failure = std::move(better);
+  };
+  const bool answered = law->failure->ending == Ending::answered;
+  if (!named.empty() && answered)
+    keep(telling_failure(subject, find_law(law->id), *law->failure, named));
+  keep(failure_for_people(subject, find_law(law->id), *law->failure, named));
 }
 
 }  // namespace ringlab::verify

@@ -136,6 +136,10 @@ std::vector<Hypothesis> holder_edits() {
               right_owner},
         Taken{"mask.queries_of_the_next_rank", "queries are masked as those of the next rank",
               [](const Meeting& at) { return at.wrapped(at.rank + 1); }},
+        Taken{"mask.queries_of_the_next_rank", "queries are masked as those of the next rank",
+              [](const Meeting& at) {
+                return at.owner == at.rank ? at.wrapped(at.rank + 1) : at.rank;
+              }},
         Taken{"mask.queries_of_the_rank_before", "queries are masked as those of the rank before",
               [](const Meeting& at) { return at.wrapped(at.rank - 1); }}}) {
     add(all, taken, taken.holder, right_owner);

@@ -117,14 +117,39 @@ void add_new_factors(std::vector<Hypothesis>& all) {
   }
 }
 
+/// Scores where their weights belong, where each key is added by itself.
+void add_scores(std::vector<Hypothesis>& all) {
+  for (const Sums& sums : {kAcc, kSum, kBoth}) {
+    MergeRule rule;
+    rule.scores_in_acc = sums.acc;
+    rule.scores_in_sum = sums.sum;
+    add_rule(all,
+             {std::string("softmax.scores_for_weights_in_") + sums.id,
+              std::string("scores are added to ") + sums.words + ", not their weights"},
+             rule,
+             {{.order = KeyOrder::by_owner, .piece = Piece::key, .skips_unseen = true},
+              {.order = KeyOrder::by_hop, .piece = Piece::key, .skips_unseen = true}});
+  }
+}
+
+/// The walks in which the first piece is no update of an empty state.
+std::vector<Walk> walks_from_the_first() {
+  std::vector<Walk> from_the_first = walks();
+  for (Walk& walk : from_the_first) walk.from_the_first = true;
+  return from_the_first;
+}
+
 void add_maxima(std::vector<Hypothesis>& all) {
   MergeRule rule;
   rule.kept_max = [](const Maxima& m) { return m.mine; };
-  for (const bool asks : {true, false}) {
-    rule.asks_the_maximum = asks;
-    add_rule(all, {"softmax.maximum_not_kept", "the new row maximum is used, but never stored"},
-             rule);
+  for (const auto& in : {walks(), walks_from_the_first()}) {
+    for (const bool asks : {true, false}) {
+      rule.asks_the_maximum = asks;
+      add_rule(all, {"softmax.maximum_not_kept", "the new row maximum is used, but never stored"},
+               rule, in);
+    }
   }
+  rule.asks_the_maximum = true;
   rule.kept_max = [](const Maxima& m) { return m.theirs; };
   add_rule(all,
            {"softmax.maximum_of_the_last_part",
@@ -155,6 +180,7 @@ std::vector<Hypothesis> merge_edits() {
   std::vector<Hypothesis> all;
   add_old_factors(all);
   add_new_factors(all);
+  add_scores(all);
   add_maxima(all);
   add_divisions(all);
   return all;

@@ -35,8 +35,12 @@ void merge(RowState& mine, const RowState& theirs, const MergeRule& rule) {
     term.log_sum += keep_sum;
   }
   const double weigh_acc = rule.weigh_acc(maxima), weigh_sum = rule.weigh_sum(maxima);
-  for (const RowState::Term& term : theirs.terms) {
-    mine.terms.push_back({term.key, term.log_acc + weigh_acc, term.log_sum + weigh_sum});
+  for (RowState::Term term : theirs.terms) {
+    term.log_acc = rule.scores_in_acc ? 0 : term.log_acc + weigh_acc;
+    term.log_sum = rule.scores_in_sum ? 0 : term.log_sum + weigh_sum;
+    if (rule.scores_in_acc) term.times_acc = theirs.max;
+    if (rule.scores_in_sum) term.times_sum = theirs.max;
+    mine.terms.push_back(term);
   }
   mine.max = rule.kept_max(maxima);
   if (!rule.divides_each_step) return;
@@ -48,7 +52,10 @@ RowState merged(std::vector<RowState> states, const Walk& walk, const MergeRule&
   if (states.empty()) return {};
   if (!walk.in_a_tree) {
     RowState all;
-    for (const RowState& state : states) merge(all, state, rule);
+    if (walk.from_the_first) all = states.front();
+    for (std::size_t n = walk.from_the_first ? 1 : 0; n < states.size(); ++n) {
+      merge(all, states[n], rule);
+    }
     return all;
   }
   merge_in_a_tree(states,
@@ -66,7 +73,7 @@ double RowState::log_row_sum() const {
   double top = kNoScore, sum = 0;
   for (const Term& term : terms) top = std::max(top, term.log_sum);
   if (top == kNoScore) return kNoScore;
-  for (const Term& term : terms) sum += std::exp(term.log_sum - top);
+  for (const Term& term : terms) sum += term.times_sum * std::exp(term.log_sum - top);
   return top + std::log(sum);
 }
 
@@ -98,15 +105,17 @@ Tensor<double> merge_by(Model& model, const Walk& walk, const MergeRule& rule) {
     }
     if (top == kNoScore) return;
     const RowState state = merged(std::move(states), walk, rule);
-    const double division = (1 - rule.divisions_at_end) * state.log_row_sum();
+    const double division =
+        rule.divisions_at_end == 1 ? 0 : (1 - rule.divisions_at_end) * state.log_row_sum();
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       model.in_acc(b, h, i, j) = model.in_sum(b, h, i, j) = 0;
     }
-    if (state.max == kNoScore) return;                // taken for a row that sees nothing
+    if (state.max == kNoScore && rule.asks_the_maximum)
+      return;                                         // taken for a row that sees nothing
     for (const RowState::Term& term : state.terms) {  // relative to the largest score
       const double above = model.score(b, h, i, term.key) - top;
-      model.in_acc(b, h, i, term.key) = std::exp(term.log_acc + division - above);
-      model.in_sum(b, h, i, term.key) = std::exp(term.log_sum - above);
+      model.in_acc(b, h, i, term.key) = term.times_acc * std::exp(term.log_acc + division - above);
+      model.in_sum(b, h, i, term.key) = term.times_sum * std::exp(term.log_sum - above);
     }
     added(b, h, i, 0) = state.max - top;
   });

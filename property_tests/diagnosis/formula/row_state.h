@@ -14,6 +14,7 @@ struct RowState {
   struct Term {
     std::int64_t key;
     double log_acc, log_sum;
+    double times_acc = 1, times_sum = 1;  ///< a number in place of a weight; it may be negative
   };
   double max = kNoScore;
   std::vector<Term> terms;
@@ -37,17 +38,19 @@ struct MergeRule {
   OfMaxima keep_acc = keep_factor, keep_sum = keep_factor;      ///< factors of mine
   OfMaxima weigh_acc = weigh_factor, weigh_sum = weigh_factor;  ///< factors of theirs
   OfMaxima kept_max = top_of;                                   ///< the maximum that is stored
-  bool asks_the_maximum = false;   ///< a maximum of -inf is a row that sees nothing
+  bool asks_the_maximum = true;    ///< a maximum of -inf is a row that sees nothing
   bool divides_each_step = false;  ///< acc by row_sum, after each merge
   int divisions_at_end = 1;        ///< of acc by row_sum
+  bool scores_in_acc = false, scores_in_sum = false;  ///< the maximum of what is added, as weight
 };
 
 /// The order in which the states of pieces are merged.
 struct Walk {
   KeyOrder order = KeyOrder::by_owner;
   Piece piece = Piece::key;
-  bool in_a_tree = false;     ///< neighbours, then pairs of neighbours; else one after the other
-  bool skips_unseen = false;  ///< pieces of which the row sees no key are no states
+  bool in_a_tree = false;       ///< neighbours, then pairs of neighbours; else one after the other
+  bool skips_unseen = false;    ///< pieces of which the row sees no key are no states
+  bool from_the_first = false;  ///< the first piece is the state that others are added to
 };
 /// The walks of implementations: by key, tile and chunk, in both orders, and a tree over chunks.
 const std::vector<Walk>& walks();

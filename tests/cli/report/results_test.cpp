@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/report/hop_map.h"
+#include "cli/report/human.h"
 #include "cli/report/wrong_answer.h"
 
 namespace ringlab::report {
@@ -62,6 +63,46 @@ TEST(WrongAnswer, has_a_name_or_says_that_there_is_none_and_shows_one_law_of_man
   EXPECT_TRUE(contains(text, "seen      the answer depends on when messages arrive"));
   EXPECT_TRUE(contains(text, "breaks    P2: if v is c, o is c; and 1 other law\n"));
   EXPECT_TRUE(contains(text, "replay    ringlab verify --replay ring/P1/b1 --device cuda\n"));
+}
+
+TEST(WrongAnswer, has_six_digits_and_more_only_where_numbers_would_look_alike) {
+  EXPECT_EQ(
+      human_finding("o(0, 0, 1, 0): got 0.6322777271270752, exact 0.6423912339336473, allowed "
+                    "2.516522402171403e-06, ratio 4.02e+03"),
+      "o(0, 0, 1, 0): got 0.632278, exact 0.642391, allowed 2.52e-06, ratio 4.02e+03");
+  EXPECT_EQ(human_finding("got 1.00000012, exact 1.00000024, allowed 1e-9"),
+            "got 1.0000001, exact 1.0000002, allowed 1e-09");
+  EXPECT_EQ(human_finding("got -inf, exact -9, allowed 0"), "got -inf, exact -9, allowed 0");
+  EXPECT_EQ(human_finding("it threw"), "it threw");
+}
+
+TEST(WrongAnswer, says_everything_about_its_case_that_is_not_usual) {
+  verify::Case c;
+  c.shape = {1, 1, 1, 2, 2, 1, 3};
+  EXPECT_EQ(case_words(c), "N=2 tokens, full, head_dim 1, v_dim 3, f32, normal values");
+  c.shape.v_dim = 1;
+  c.scale = verify::ScaleKind::unit;
+  c.threads = 3;
+  c.modifiers.alibi = true;
+  EXPECT_EQ(case_words(c),
+            "N=2 tokens, full, head_dim 1, f32, normal values, scale 1, ALiBi, 3 threads");
+}
+
+TEST(WrongAnswer, shows_the_numbers_of_a_case_that_is_worked_out_by_hand) {
+  verify::Case c;
+  c.shape = {1, 1, 1, 2, 2, 1, 1};
+  c.mask = "causal";
+  c.ranks = 2;
+  c.family = verify::Family::small_ints;
+  const auto rows = number_rows(c, verify::Element{"o", 0, 0, 1, 0});
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_TRUE(rows[1].starts_with("key 1 (rank 1)    k ")) << rows[1];
+  EXPECT_TRUE(rows[2].starts_with("query 0 (rank 0)  q ")) << rows[2];
+  EXPECT_TRUE(contains(rows[2], "weights 1 .   o ")) << rows[2];
+  EXPECT_TRUE(rows[3].ends_with("   <- wrong")) << rows[3];
+  EXPECT_FALSE(rows[2].ends_with("wrong"));
+  c.shape.kv_tokens = 7;
+  EXPECT_TRUE(number_rows(c, {}).empty());
 }
 
 TEST(WrongAnswer, draws_pairs_by_rank_and_step_around_the_wrong_row) {

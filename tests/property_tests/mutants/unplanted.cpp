@@ -62,6 +62,8 @@ const std::map<std::string, std::vector<std::string>>& true_names() {
       {"unplanted_own_rows_at_head_0", {"index.heads_on_top_for_own"}},
       {"unplanted_last_answer_only", {"ring.only_one_other_chunk"}},
       {"unplanted_queries_of_rank_0", {"mask.queries_of_rank_0"}},
+      {"unplanted_scores_in_the_sum", {"softmax.scores_for_weights_in_sum"}},
+      {"unplanted_maximum_not_kept", {"softmax.maximum_not_kept"}},
       {"unplanted_positions_of_the_step", {"ring.positions_of_another_chunk"}},
       {"unplanted_divided_twice", {"out.divided_twice"}},
       {"unplanted_divided_each_step", {"softmax.divided_each_step"}},
