@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 6;  // queries and keys together
 constexpr std::int64_t kMostChannels = 2;
+constexpr std::size_t kTitle = 17;
+constexpr std::size_t kWidest = 88;  // beside the titles of an answer
 
 bool is_small(const verify::Case& c) {
   const Shape& s = c.shape;
@@ -36,11 +38,14 @@ std::string row_of(const Tensor<double>& x, std::int64_t token) {
 std::string title(const char* what, std::int64_t token, const verify::Case& c, int rank) {
   const std::string name = c.ranks > 1 ? fmt::format("{} {} (rank {})", what, token, rank)
                                        : fmt::format("{} {}", what, token);
-  return fmt::format("{:<17}", name);
+  return fmt::format("{:<{}}", name, kTitle);
 }
 
-/// The scores, weights and output of one query; "." for keys that it does not see.
-std::string attention_of(const verify::Trial& trial, std::int64_t query) {
+/// One query worked out; "." for keys that it does not see.
+struct Worked {
+  std::string scores_and_weights, o;
+};
+Worked attention_of(const verify::Trial& trial, std::int64_t query) {
   const Shape& s = trial.shape();
   std::vector<double> scores;
   double top = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -68,8 +73,9 @@ std::string attention_of(const verify::Trial& trial, std::int64_t query) {
       o(0, 0, 0, c) += weight * trial.data.v(0, 0, key, c);
     }
   }
-  return fmt::format("scores {}   weights {}   o {}", fmt::join(score_words, " "),
-                     fmt::join(weight_words, " "), row_of(o, 0));
+  return {fmt::format("scores {}   weights {}", fmt::join(score_words, " "),
+                      fmt::join(weight_words, " ")),
+          "o " + row_of(o, 0)};
 }
 
 }  // namespace
@@ -87,10 +93,21 @@ std::vector<std::string> number_rows(const verify::Case& shown,
   }
   for (std::int64_t query = 0; query < shown.shape.q_tokens; ++query) {
     const bool wrong = marked && marked->token == query && !marks_a_key(marked);
-    rows.push_back(title("query", query, shown, hops.query_rank(query)) +
-                   fmt::format(" q {:<9} {}{}", row_of(trial.data.q, query),
-                               attention_of(trial, query), wrong ? "   <- wrong" : ""));
+    const std::string begin = title("query", query, shown, hops.query_rank(query)) +
+                              fmt::format(" q {:<9} ", row_of(trial.data.q, query));
+    const Worked worked = attention_of(trial, query);
+    const std::string end = worked.o + (wrong ? "   <- wrong" : "");
+    const std::string in_one = begin + worked.scores_and_weights + "   " + end;
+    if (in_one.size() <= kWidest) {
+      rows.push_back(in_one);
+    } else {
+      rows.push_back(begin + end);
+      rows.push_back(std::string(kTitle + 1, ' ') + worked.scores_and_weights);
+    }
   }
+  const bool fits =
+      std::ranges::all_of(rows, [](const std::string& row) { return row.size() <= kWidest; });
+  if (!fits) return {};
   return rows;
 }
 

@@ -64,7 +64,7 @@ std::string wrong_answer_text(const WrongAnswer& answer) {
   add(after, "breaks", law, 2);
   if (!answer.replay.empty()) after.push_back(fmt::format("  {:<10}{}", "replay", answer.replay));
   if (answer.smallest) {
-    add(before, "case", case_words(*answer.smallest), 1);
+    add(before, "case", case_words(*answer.smallest), 2);
     const std::size_t taken = 1 + before.size() + after.size();
     const std::size_t room = taken < kMostAnswerLines ? kMostAnswerLines - taken : 0;
     std::vector<std::string> rows = number_rows(*answer.smallest, answer.marked);

@@ -28,6 +28,42 @@ void read_places(Model& model, KeyOrder order, Piece piece, Read read, PlaceRead
   score_again(model);
 }
 
+/// Rows of all tiles read from the first tile of their chunk, or, where chunks are gathered, of all.
+void read_first_tile(Model& model, KeyOrder order, bool keys, bool values) {
+  const auto tile = static_cast<std::size_t>(model.trial.options.tile_keys);
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    std::vector<std::vector<std::int64_t>> chunks = key_pieces(model, i, order, Piece::chunk);
+    if (order == KeyOrder::by_owner) {
+      std::vector<std::int64_t> all;
+      for (const auto& chunk : chunks) all.insert(all.end(), chunk.begin(), chunk.end());
+      chunks = {all};
+    }
+    for (const auto& chunk : chunks) {
+      for (std::size_t at = 0; at < chunk.size(); ++at) {
+        const std::size_t pair = model.pair(i, chunk[at]);
+        if (keys) model.key_read[pair] = chunk[at % tile];
+        if (values) model.value_read[pair] = chunk[at % tile];
+      }
+    }
+  }
+  score_again(model);
+}
+
+void add_first_tiles(std::vector<Hypothesis>& all) {
+  struct Of {
+    const char *id, *words;
+    bool keys, values;
+  };
+  for (const Of& of : {Of{"k", "k", true, false}, Of{"v", "v", false, true},
+                       Of{"k_and_v", "k and v", true, true}}) {
+    for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
+      all.push_back(by_model({std::string("index.") + of.id + "_of_the_first_tile",
+                              std::string("every tile reads ") + of.words + " of the first one", 2},
+                             [=](Model& m) { read_first_tile(m, order, of.keys, of.values); }));
+    }
+  }
+}
+
 /// Row r of a piece read from its element r on, as without the factor d in x + r · d.
 Tensor<double> with_rows_one_apart(const Tensor<double>& x,
                                    const std::vector<std::vector<std::int64_t>>& pieces) {
@@ -115,6 +151,7 @@ std::vector<Hypothesis> index_edits() {
   std::vector<Hypothesis> all;
   add_all_to_the_first_head(all);
   add_zeros(all);
+  add_first_tiles(all);
   for (const Read read : {Read::keys, Read::values}) {
     const std::string of = read == Read::keys ? "k" : "v";
     for (const Piece piece : {Piece::tile, Piece::chunk}) {

@@ -85,8 +85,22 @@ void skip_partial_blocks(Model& model) {
 
 /// Numbers by which a mask may be asked for a token: its position, its row in the chunk of its rank,
 /// its row where chunks lie one after the other.
-enum class Number { position, in_chunk, gathered };
-std::vector<std::int64_t> numbers_of(const Layout& layout, Number number) {
+enum class Number { position, in_chunk, gathered, in_tile };
+
+/// The positions of the rows that have the numbers of these rows in their tiles: all are taken for
+/// rows of the first tile.
+std::vector<std::int64_t> positions_in_tile(const Layout& layout, std::int64_t tile) {
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(layout.tokens()));
+  for (const auto& chunk : Chunks(layout).tokens) {
+    for (std::size_t row = 0; row < chunk.size(); ++row) {
+      positions[static_cast<std::size_t>(chunk[row])] = chunk[row % static_cast<std::size_t>(tile)];
+    }
+  }
+  return positions;
+}
+
+std::vector<std::int64_t> numbers_of(const Layout& layout, Number number, std::int64_t tile) {
+  if (number == Number::in_tile) return positions_in_tile(layout, tile);
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(layout.tokens()));
   std::int64_t gathered = 0;
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -110,10 +124,8 @@ using Allowed = std::function<bool(const Model&, std::int64_t query, std::int64_
 /// Asks about pairs in reach by these numbers.
 void ask_by_numbers(Model& model, const Numbers& by, Reach reach, const Allowed& allowed) {
   const RunOptions& options = model.trial.options;
-  const Shape& shape = model.shape();
-  const auto queries =
-      numbers_of(make_layout(options, shape.q_tokens, options.q_layout), by.queries);
-  const auto keys = numbers_of(make_layout(options, shape.kv_tokens, options.kv_layout), by.keys);
+  const auto queries = numbers_of(query_layout(model), by.queries, options.tile_queries);
+  const auto keys = numbers_of(key_layout(model), by.keys, options.tile_keys);
   const Mask mask = model.trial.problem.mask;
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
   see_pairs(model, [&](auto i, auto j) {
@@ -128,7 +140,8 @@ bool by_the_mask(const Model& model, std::int64_t query, std::int64_t key) {
 
 void add_numbers(std::vector<Hypothesis>& all) {
   const auto add = [&](const Suspect& suspect, const Numbers& by) {
-    for (const Reach reach : {Reach::everything, Reach::visible_blocks, Reach::partial_blocks}) {
+    for (const Reach reach :
+         {Reach::everything, Reach::visible_blocks, Reach::partial_blocks, Reach::tiles_by_owner}) {
       all.push_back(
           by_model(suspect, [=](Model& m) { ask_by_numbers(m, by, reach, by_the_mask); }));
     }
@@ -140,6 +153,9 @@ void add_numbers(std::vector<Hypothesis>& all) {
       {Number::in_chunk, Number::position});
   add({"mask.local_positions_of_both", "queries and keys are masked by their rows in their chunks"},
       {Number::in_chunk, Number::in_chunk});
+  add({"mask.queries_by_their_place_in_the_tile",
+       "queries are masked as those of the first tile: where the tile begins, is not added"},
+      {Number::in_tile, Number::position});
   add({"mask.gathered_rows_of_keys", "keys are masked by their row among gathered chunks"},
       {Number::position, Number::gathered});
   add({"mask.gathered_rows_of_queries", "queries are masked by their row among gathered chunks"},

@@ -43,6 +43,10 @@ const std::vector<StrideEdit>& stride_edits_of_arrays() {
        [](const Sizes& s) {
          return Address{s.rows * s.other_channels, s.other_channels};
        }},
+      {"head_0_for_all", "head 0 of {} is read for all heads",
+       [](const Sizes& s) {
+         return Address{0, s.channels};
+       }},
       {"heads_rows_apart", "head h of {} is read from element h times the rows on, channels aside",
        [](const Sizes& s) {
          return Address{s.rows, s.channels};
