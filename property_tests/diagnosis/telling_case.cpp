@@ -148,8 +148,7 @@ std::optional<LawFailure> failure_for_people(const Subject& subject, const Law& 
   for (const Case& c : cases_for_people(law, subject.can, smallest.shrunk)) {
     if (!limit.admits(c)) break;
     const LawResult result = run_law(subject, law, c);
-    if (result.outcome != Outcome::broken) continue;
-    if (result.ending != Ending::answered && result.ending != smallest.ending) continue;
+    if (result.outcome != Outcome::broken || result.ending != smallest.ending) continue;
     const std::vector<Suspect> alone = explained_alone(subject, c);
     const bool is_telling = alone == named;
     if (found && !is_telling && alone.size() >= fewest) continue;
@@ -184,13 +183,12 @@ void keep_what_tells(const Subject& subject, const Insight& insight, SubjectVerd
   const std::vector<Suspect>& named = insight.diagnosis.explains;
   const auto law = std::ranges::find(verdict.laws, insight.of_law, &LawVerdict::id);
   if (law == verdict.laws.end() || !law->failure) return;
-  if (law->failure->ending == Ending::timed_out || !law->failure->doubt().empty()) return;
+  if (law->failure->ending != Ending::answered) return;
   const auto keep = [&](std::optional<LawFailure> better) {
     if (better) law->failure = std::move(better);
   };
-  const bool answered = law->failure->ending == Ending::answered;
-  if (!named.empty() && answered)
-    keep(telling_failure(subject, find_law(law->id), *law->failure, named));
+  if (!named.empty()) keep(telling_failure(subject, find_law(law->id), *law->failure, named));
+  if (!law->failure->doubt().empty()) return;
   keep(failure_for_people(subject, find_law(law->id), *law->failure, named));
 }
 
