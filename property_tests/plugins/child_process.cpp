@@ -227,6 +227,16 @@ std::string ChildProcess::printed(std::int64_t most_bytes) const {
   return text;
 }
 
+// Lines of its own could look like lines of a report.
+std::string ChildProcess::last_lines() const {
+  constexpr std::int64_t kMostBytes = 300;
+  std::string text;
+  for (const char letter : printed(kMostBytes)) {
+    text += letter == '\n' ? " / " : std::string(1, letter);
+  }
+  return text;
+}
+
 void ChildProcess::clear_lines() {
   if (ftruncate(written_.get(), 0) != 0) return;  // the lines stay then, no harm done
 }

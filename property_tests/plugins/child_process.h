@@ -74,8 +74,8 @@ class ChildProcess {
   int socket() const { return socket_.get(); }
   /// The last bytes that it wrote to standard output and error; empty when it wrote nothing.
   std::string printed(std::int64_t most_bytes) const;
-  /// The end of printed() that fits a message.
-  std::string last_lines() const { return printed(300); }
+  /// The end of printed() in one line that fits a message: "first / second".
+  std::string last_lines() const;
   /// Forgets the lines written so far.
   void clear_lines();
 

@@ -30,6 +30,10 @@ constexpr const char* kMetadata[] = {
     "setxattr",     "lsetxattr",     "fsetxattr",   "setxattrat", "removexattr", "lremovexattr",
     "fremovexattr", "removexattrat", "file_setattr"};
 
+// Attributes are contents, which Landlock lets anybody read; many file systems have none.
+constexpr const char* kAttributes[] = {"getxattr",  "lgetxattr",  "getxattrat",
+                                       "listxattr", "llistxattr", "listxattrat"};
+
 // Memory in no process's address space, which no limit counts; and calls whose arguments a filter
 // cannot see. Libraries do without, as on older systems.
 constexpr const char* kUnknown[] = {"memfd_create", "memfd_secret", "shmget", "io_uring_setup",
@@ -118,6 +122,11 @@ bool refuse_system_calls(const RefusedCalls& refused) {
   Filter filter;
   for (const char* name : kNobodys) filter.refuse(name);
   for (const char* name : kUnknown) filter.refuse(name, ENOSYS);
+  for (const char* name : kAttributes) filter.refuse(name, ENOTSUP);
+  // Others who open a file wait for a lease on it; F_NOTIFY watches a folder.
+  for (const int command : {F_SETLEASE, F_NOTIFY}) {
+    filter.refuse_if("fcntl", is(1, static_cast<scmp_datum_t>(command)));
+  }
   filter.refuse_if("clone", has(0, CLONE_NEWUSER, CLONE_NEWUSER));
   if (refused.processes) refuse_processes(filter);
   if (refused.signals) refuse_signals(filter);

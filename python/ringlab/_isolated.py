@@ -40,6 +40,8 @@ DEADLINES_TO_LOSE = 3
 COMPUTING = 0.2  # processor time by time of a process that is slow, and does not hang
 START_S = 30.0  # for a copy of a process on a busy machine
 MOST_WAIT_S = 1e6  # more milliseconds fit no int
+WALLS = ("\nBehind walls no files of others can be read, and no sockets with names be made, which the forkserver "
+         "and managers of multiprocessing are: fork and spawn work, else isolate=False (docs/plugins.md)")
 
 
 def why_not_isolated() -> str:
@@ -111,6 +113,8 @@ class IsolatedCallable:
             self.close()
             raise
         self._longest = max(self._longest, time.monotonic() - began)
+        if "raised" in answer and "PermissionError" in answer["raised"] + self._child.last_lines():
+            answer["raised"] += WALLS
         return answer
 
     def _lose(self, what: str | None, began: float) -> dict[str, Any]:
@@ -127,7 +131,7 @@ class IsolatedCallable:
                 f"it is slow: it computed for {computed:.3g} s, with what it imports: timeout="
                 if computed > COMPUTING * took else
                 "a library in it cannot be copied with its process: isolate=False")
-        return {"raised": text}
+        return {"raised": text + WALLS * ("PermissionError" in lines)}
 
     def _start(self) -> None:
         """Starts the copy; NotStarted where its walls do not stand, before the function is called."""
@@ -216,13 +220,12 @@ def files_of_modules() -> tuple[list[str], list[str]]:
 
     All of an installation and of packages can be read; in other folders modules alone."""
     prefixes = {os.path.abspath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
-    readable, listed = set(prefixes), set(map(os.path.abspath, filter(os.path.isdir, sys.path)))
-    for module in tuple(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str):
-            listed.add(os.path.dirname(os.path.abspath(file)))
+    files = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
+    files = {os.path.abspath(file) for file in files if isinstance(file, str)}
+    listed = {*map(os.path.abspath, filter(os.path.isdir, sys.path)), *map(os.path.dirname, files)}
     listed = {folder for folder in listed
               if not any(f"{folder}/".startswith(f"{prefix}/") for prefix in prefixes)}
+    readable = prefixes | {file for file in files if os.path.dirname(file) in listed}
     suffixes = tuple(importlib.machinery.all_suffixes())
     for folder in listed:
         if os.path.exists(f"{folder}/__init__.py"):

@@ -215,7 +215,8 @@ class Walls(unittest.TestCase):
                             return path
                     except OSError:
                         pass
-                for change in (lambda: os.chmod(mine.name, 0o666), lambda: os.utime(mine.name)):
+                for change in (lambda: os.chmod(mine.name, 0o666), lambda: os.utime(mine.name),
+                               lambda: os.listxattr(mine.name)):
                     try:
                         change()
                         return "a file's metadata"
@@ -307,6 +308,29 @@ class Isolation(unittest.TestCase):
 
     def test_it_can_start_compilers(self):
         self.assertIn(": pass;", message_of(lambda: subprocess.run(["true"], check=True)))
+
+    def test_it_can_start_processes_of_its_own_kind_or_says_how(self):
+        """In a script without a suffix, whose text each process that is spawned reads again."""
+        script = pathlib.Path(HERE, "a_script")
+        script.write_text(textwrap.dedent("""
+            import multiprocessing, sys, ringlab, numpy_functions
+            def fn(q, k, v, *, mask, scale):
+                if sys.argv[1] == "manager":
+                    multiprocessing.Manager().dict()
+                else:
+                    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+                        pool.map(abs, [1])
+                return numpy_functions.right(q, k, v, mask=mask, scale=scale)
+            if __name__ == "__main__":
+                print(ringlab.verify(fn, laws=["U"], cases=1, progress=False, timeout=60))
+            """))
+        path = os.pathsep.join(sys.path[:1] + [os.environ.get("PYTHONPATH", "")])
+        for kind, said in (("fork", ": pass;"), ("spawn", ": pass;"), ("forkserver", "fork and spawn work"),
+                           ("manager", "fork and spawn work")):
+            with self.subTest(kind):
+                done = subprocess.run([sys.executable, script, kind], capture_output=True, text=True,
+                                      env=os.environ | {"PYTHONPATH": path})
+                self.assertIn(said, done.stdout, done.stderr)
 
     def test_torch_that_has_used_its_threads_before(self):
         try:

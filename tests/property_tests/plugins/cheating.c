@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -239,6 +240,39 @@ static const char* with_privileges(void) {
   return NULL;
 }
 
+/* Contents beside those of files: attributes, and what leases and watches tell. */
+static const char* with_attributes(void) {
+  const char* path = getenv("RINGLAB_TEST_PRIVATE");
+  char text[64] = "";
+  if (path == NULL) return NULL;
+  if (getxattr(path, "user.ringlab", text, sizeof(text)) >= 0) return "an attribute";
+  if (listxattr(path, text, sizeof(text)) >= 0) return "names of attributes";
+  if (fcntl(open("/proc/self/exe", O_RDONLY), F_SETLEASE, F_RDLCK) == 0) return "a lease";
+  if (fcntl(open("/usr", O_RDONLY), F_NOTIFY, DN_ACCESS) == 0) return "a watch on a folder";
+  return NULL;
+}
+
+/* Ways around names, filters and memory that the kernel has. */
+static const char* with_kernel(void) {
+  const char* path = getenv("RINGLAB_TEST_PRIVATE");
+  struct {
+    struct file_handle head;
+    unsigned char bytes[MAX_HANDLE_SZ];
+  } handle = {.head = {.handle_bytes = MAX_HANDLE_SZ}};
+  int number = 0;
+  if (path != NULL && name_to_handle_at(AT_FDCWD, path, &handle.head, &number, 0) == 0 &&
+      open_by_handle_at(open("/usr", O_RDONLY), &handle.head, O_RDONLY) >= 0) {
+    return "a file by its handle";
+  }
+  char zeros[256] = "";
+  if (syscall(SYS_io_uring_setup, 4, zeros) >= 0) return "a ring of system calls";
+  if (syscall(SYS_add_key, "user", "ringlab", "x", 1, -4) >= 0) return "a key of the kernel";
+  if (mount("none", "/tmp", "tmpfs", 0, NULL) == 0 || chroot("/tmp") == 0) return "a mount";
+  struct rlimit limit;
+  if (prlimit(judge(), RLIMIT_CORE, NULL, &limit) == 0) return "limits of its judge";
+  return NULL;
+}
+
 static const char* with_terminals(void) {
   char path[64] = "/dev/tty";
   for (int i = -1; i < 64; ++i) {
@@ -290,6 +324,8 @@ static const char* got(void) {
   if (is("kernel_settings")) return with_kernel_settings();
   if (is("writing")) return with_writing();
   if (is("metadata")) return with_metadata();
+  if (is("attributes")) return with_attributes();
+  if (is("kernel")) return with_kernel();
   if (is("privileges")) return with_privileges();
   if (is("terminals")) return with_terminals();
   if (is("daemon")) return with_daemon();
@@ -315,6 +351,10 @@ static const char* got(void) {
     shutdown(3, SHUT_RDWR);
     close(3);
   }
+#if defined(__x86_64__)
+  if (is("speaks_32_bits")) __asm__ volatile("int $0x80" : : "a"(20 /* getpid */) : "memory");
+  if (is("speaks_x32")) (void)syscall(0x40000000 | SYS_getpid);
+#endif
   if (is("talks")) {
     static const char noise[9000];
     (void)!send(3, noise, sizeof(noise), 0);

@@ -2,16 +2,21 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "property_tests/plugins/supervisor.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
 #include "tests/property_tests/plugins/plugin_folder.h"
@@ -74,6 +79,7 @@ std::string loot_of(const std::string& cheat) {
   setenv("RINGLAB_TEST_SOCKET", (folder / "socket").c_str(), 1);
   std::ofstream(folder / "private") << "private";
   std::filesystem::permissions(folder / "private", std::filesystem::perms{0600});
+  setxattr((folder / "private").c_str(), "user.ringlab", "private", 7, 0);
   setenv("RINGLAB_TEST_PRIVATE", (folder / "private").c_str(), 1);
   setenv("RINGLAB_TEST_PORT", std::to_string(listener.port()).c_str(), 1);
   return finding(cheating_with(cheat), "equals_reference", 3);
@@ -87,8 +93,8 @@ INSTANTIATE_TEST_SUITE_P(Attempts, CheatingPlugin,
                          ::testing::Values("none", "signals", "tracing", "proc", "descriptors",
                                            "environment", "memory", "limits", "network",
                                            "local_socket", "files_of_others", "writing",
-                                           "kernel_settings", "metadata", "privileges", "program",
-                                           "talks"));
+                                           "kernel_settings", "metadata", "attributes", "kernel",
+                                           "privileges", "program", "talks"));
 
 TEST(CheatingPluginTest, sees_nothing_outside_of_its_namespaces) {
   for (const char* cheat : {"other_processes", "files_in_memory"}) {
@@ -122,6 +128,34 @@ TEST(CheatingPluginTest, has_no_answer_when_it_ends) {
   EXPECT_THAT(finding(cheating_with("ends_itself"), "equals_reference"),
               HasSubstr("it was ended by SIGKILL"));
   EXPECT_THAT(finding(cheating_with("hangs_up"), "equals_reference"), HasSubstr("it "));
+}
+
+#if defined(__x86_64__)
+TEST(CheatingPluginTest, speaks_no_other_language_to_the_kernel) {
+  for (const char* cheat : {"speaks_32_bits", "speaks_x32"}) {
+    EXPECT_THAT(finding(cheating_with(cheat), "equals_reference"),
+                HasSubstr("it was ended by SIGSYS"));
+  }
+}
+#endif
+
+// Exhausts memory in a copy of this process, which then has one process to end.
+TEST(SupervisorTest, ends_children_where_no_memory_is_left) {
+  const pid_t copy = fork();
+  if (copy == 0) {
+    const pid_t child = fork();
+    if (child == 0) pause();
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    setrlimit(RLIMIT_AS, &none);
+    for (std::size_t bytes = 1 << 20; bytes >= 16; bytes /= 2) {
+      while (malloc(bytes) != nullptr) {
+      }
+    }
+    _exit(plugins::end_children() == 1 && kill(child, 0) != 0 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(copy, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(CheatingPluginTest, that_ends_while_it_is_loaded_is_no_subject) {

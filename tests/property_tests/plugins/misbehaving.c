@@ -208,7 +208,7 @@ static void before(const ringlab_call* call) {
   if (is("abort")) abort();
   if (is("exit")) exit(0);
   if (is("hang")) {
-    printf("waiting for ever\n");
+    printf("waiting\nfor ever\n");
     for (;;) pause();
   }
   if (is("spin")) {

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
     Hangs, MisbehavingPlugin,
     ::testing::Values(
         Misdeed{.mistake = "hang",
-                .found = "it gave no answer within 0.5 s. Its last words: waiting for ever",
+                .found = "it gave no answer within 0.5 s. Its last words: waiting / for ever",
                 .deadline_s = 0.5},
         Misdeed{.mistake = "spin", .found = "it gave no answer within 0.5 s", .deadline_s = 0.5}));
 
