@@ -8,7 +8,9 @@ import pathlib
 import re
 import shlex
 import shutil
+import socket
 import subprocess
+import tempfile
 import time
 
 import headers
@@ -26,9 +28,9 @@ CALL_SECONDS = 4
 BUSY_CALL_SECONDS = 12  # for who was not ready, as the machine may be busy with other work
 DEADLINE = 120
 # Memory, the size of a file and the time that a file may cost while it is compiled: KiB, blocks, s.
-# Limits that are stricter already stay.
+# Limits that are stricter already stay. The library is written where the compiler may write, then copied.
 LIMITED = ["sh", "-c", 'for limit in "-v 4194304" "-f 524288" "-t 60"; do ulimit $limit 2>/dev/null; '
-           'done; exec "$@"', "sh"]
+           'done; "$@" -o "$TMPDIR/library.so" && cat "$TMPDIR/library.so"', "sh"]
 PUBLIC_SEED = 1
 OF_THE_MACHINE = (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT,
                   errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
@@ -70,7 +72,8 @@ def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
 def compile_file(folder: pathlib.Path, lab: Lab, source: pathlib.Path,
                  library: pathlib.Path) -> list[str]:
     """Compiles a file, in a folder that stands in for the lab's stage, to a library."""
-    source, said = source.resolve(), compiler_says(lab, source.resolve(), library)
+    source = source.resolve()
+    said = compiler_says(lab, source, library, folder.resolve())
     if said and not is_about(source, said):
         require_compiler(lab, library)
     if said:
@@ -79,23 +82,45 @@ def compile_file(folder: pathlib.Path, lab: Lab, source: pathlib.Path,
             for answer in headers.answers_in(library, lab)]
 
 
-def compiler_says(lab: Lab, source: pathlib.Path, library: pathlib.Path) -> str:
-    """The reason why there is no library; "" where there is one."""
+def compiler_says(lab: Lab, source: pathlib.Path, library: pathlib.Path, folder: pathlib.Path) -> str:
+    """The reason why there is no library; "" where there is one. The compiler reads the system's files
+    and its own, those in the folder and those beside the library."""
     library.parent.mkdir(exist_ok=True)
     glue = library.with_suffix(".cpp")
     write_file(glue, f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
                      f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
     include = headers.write_headers(lab, library.with_suffix(".include"))
-    words = [*shlex.split(COMPILER), *FLAGS, "-I", str(include), str(glue), "-o", str(library)]
-    if not shutil.which(words[0]):
-        raise LabError(f"the compiler: expected {words[0]}, found no such program. Set CXX", 4)
+    compiler = shlex.split(COMPILER)
+    readable = [folder, library.parent.resolve(), *files_of(compiler)]
     library.unlink(missing_ok=True)
-    try:
-        done = subprocess.run([*LIMITED, *words], capture_output=True, text=True,
-                              errors="replace", timeout=DEADLINE, check=False)
-    except subprocess.TimeoutExpired:
-        return f"the compiler: expected an end within {DEADLINE} s, found none"
-    return done.stderr or f"the compiler: exit code {done.returncode}" if done.returncode else ""
+    code, said = behind_walls(readable, [*LIMITED, *compiler, *FLAGS, "-I", str(include), str(glue)], library)
+    if code:
+        library.unlink(missing_ok=True)
+    return (said or f"the compiler: exit code {code}") if code else ""
+
+
+def files_of(compiler: list[str]) -> list[pathlib.Path]:
+    """Files and folders that a compiler is made of, besides the system's."""
+    found = shutil.which(compiler[0])
+    if not found:
+        raise LabError(f"the compiler: expected {compiler[0]}, found no such program. Set CXX", 4)
+    prefix = pathlib.Path(found).resolve().parent.parent
+    named = [pathlib.Path(word[word.index("/"):]) for word in compiler if "/" in word]
+    return named if pathlib.Path.home().is_relative_to(prefix) else [prefix, *named]
+
+
+def behind_walls(readable: list[pathlib.Path], words: list[str], output: pathlib.Path) -> tuple[int, str]:
+    """(exit code, standard error) of a program behind walls, whose standard output is a file."""
+    ours, theirs = socket.socketpair()
+    with tempfile.TemporaryDirectory(prefix="ringlab-compile-") as scratch, open(output, "wb") as file, theirs, \
+            subprocess.Popen([program("ringlab-compiler-host"), scratch, *readable, "--", *words], stdin=theirs,
+                             stdout=file, stderr=subprocess.PIPE, text=True, errors="replace") as running, ours:
+        theirs.close()
+        try:
+            _, said = running.communicate(timeout=DEADLINE)
+            return running.returncode, said
+        except subprocess.TimeoutExpired:  # the end of the socket is the program's
+            return 1, f"the compiler: expected an end within {DEADLINE} s, found none"
 
 
 def is_about(source: pathlib.Path, said: str) -> bool:
@@ -107,7 +132,8 @@ def is_about(source: pathlib.Path, said: str) -> bool:
 
 def require_compiler(lab: Lab, library: pathlib.Path) -> None:
     """Environment error where the compiler fails with ringlab's own file of the lab as well."""
-    said = compiler_says(lab, STAGES / lab.file_name(), library.with_suffix(".own.so"))
+    own = STAGES / lab.file_name()
+    said = compiler_says(lab, own, library.with_suffix(".own.so"), own.parent)
     if said:
         error = next((line for line in said.splitlines() if "error" in line), said.splitlines()[0])
         raise LabError(f"the compiler: expected it to compile ringlab's own {lab.file_name()} here, found: "
@@ -153,21 +179,26 @@ class Runs:
 def end_runs() -> None:
     """Ends all programs that run now; none starts any more."""
     Runs.have_ended = True
-    for program in tuple(Runs.now):
-        program.terminate()
+    for running in tuple(Runs.now):
+        running.terminate()
+
+
+def program(name: str) -> pathlib.Path:
+    """A program of ringlab; environment error unless all that labs need are there."""
+    needed = ("ringlab", "ringlab-compiler-host", "ringlab-stage-host")
+    missing = [one for one in needed if not (PROGRAMS / one).exists()]
+    if missing:
+        raise LabError(f"programs: expected {', '.join(needed)} in {PROGRAMS}, found no {', '.join(missing)}. "
+                       f"Build them: cmake --build build --target {' '.join(needed)}", 4)
+    return PROGRAMS / name
 
 
 def run_ringlab(*words: str, user: int | None = None, text: str = "") -> subprocess.CompletedProcess:
     """Runs ringlab, as another user where one is given, with a text as standard input."""
-    program = PROGRAMS / "ringlab"
-    if not program.exists() or not (PROGRAMS / "ringlab-stage-host").exists():
-        raise LabError(f"programs: expected ringlab and ringlab-stage-host in {PROGRAMS}, "
-                       "found not both. Build them: cmake --build build --target ringlab "
-                       "ringlab-stage-host", 4)
     other = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     if Runs.have_ended:
         raise LabError("grading: expected to go on, found that it was ended", 4)
-    with subprocess.Popen([program, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    with subprocess.Popen([program("ringlab"), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace", **other) as running:
         Runs.now.add(running)
         try:

@@ -67,7 +67,7 @@ void drop_capabilities() {
   syscall(SYS_capset, &header, none.data());
 }
 
-/// Folders of temporary files and of caches, in memory that ends with the process.
+/// Sets the folders of temporary files and of caches.
 void write_to_scratch(const std::string& scratch) {
   for (const char* variable : kScratchVariables) setenv(variable, scratch.c_str(), 1);
 }
@@ -102,8 +102,8 @@ std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
     limit_shared_memory(wanted.file_bytes);
     hide_terminals();
     files.scratch = kSharedMemory;
-    write_to_scratch(files.scratch);
   }
+  if (!files.scratch.empty()) write_to_scratch(files.scratch);
   if (namespaces.network) raise_loopback();
   limit_resources(wanted, namespaces);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

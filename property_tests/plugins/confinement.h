@@ -20,7 +20,7 @@ struct Confinement {
   std::int64_t private_bytes = 0;  ///< private memory that can be written; 0: no limit
   std::int64_t file_bytes = std::int64_t{1} << 30;  ///< size of a file, and of all files in memory
   Processes processes = Processes::refused;         ///< new processes and other programs
-  FileLiberties files = {};                         ///< without `scratch`, which confine() chooses
+  FileLiberties files = {};  ///< `scratch` counts where the machine gives no memory for files
 };
 
 /// Called in a process with one thread, whose descriptors 0 to kSocket are in place. It returns in
@@ -29,7 +29,7 @@ struct Confinement {
 ///
 /// The new process sees no process but its own descendants, no network but a loopback of its own,
 /// no descriptor above kSocket. It reads the system's libraries and `wanted.files`, writes in memory
-/// of its own ($TMPDIR, $HOME) alone, gains no privileges and has none. It ends, with whatever it
+/// of its own, or in the scratch folder, alone ($TMPDIR, $HOME), gains no privileges and has none. It ends, with whatever it
 /// started, when the other end of the socket is closed: by its owner or with it.
 std::string confine(const Confinement& wanted);
 

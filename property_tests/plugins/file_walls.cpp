@@ -54,9 +54,10 @@ constexpr const char* kSettings[] = {
 /// Devices without contents, and those that compute.
 constexpr const char* kDevices[] = {"null",    "zero",    "full", "random",
                                     "urandom", "nvidia*", "dri",  "kfd"};
-/// Variables with folders of libraries and of Python's modules.
-constexpr const char* kPathVariables[] = {"LD_LIBRARY_PATH", "PYTHONPATH",   "PYTHONHOME",
-                                          "VIRTUAL_ENV",     "CONDA_PREFIX", "CUDA_HOME"};
+/// Variables with folders of libraries, of headers and of Python's modules.
+constexpr const char* kPathVariables[] = {"LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH",
+                                          "PYTHONPATH",      "PYTHONHOME",   "VIRTUAL_ENV",
+                                          "CONDA_PREFIX",    "CUDA_HOME"};
 
 class Ruleset {
  public:

@@ -17,6 +17,8 @@ from xml.etree import ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "cli" / "lab"), str(ROOT / "cli" / "lab")]
+from program import PROGRAM, ProgramTest, fenced_lines, ringlab  # noqa: E402
+os.environ.setdefault("RINGLAB_PROGRAMS", str(pathlib.Path(PROGRAM).resolve().parent))
 import allowed  # noqa: E402
 import attempt  # noqa: E402
 import class_page  # noqa: E402
@@ -28,9 +30,7 @@ import regions  # noqa: E402
 import signature  # noqa: E402
 import submission  # noqa: E402
 from catalogue import LabError, all_labs, find_lab, without_marks  # noqa: E402
-from program import PROGRAM, ProgramTest, fenced_lines, ringlab  # noqa: E402
 
-os.environ.setdefault("RINGLAB_PROGRAMS", str(pathlib.Path(PROGRAM).resolve().parent))
 SECRET = b"the bytes that make the secret seed of these tests"
 
 

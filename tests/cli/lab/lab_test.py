@@ -1,5 +1,6 @@
 """`ringlab lab` as a learner uses it: export, write, test, hint, why, reset, watch."""
 import concurrent.futures
+import contextlib
 import json
 import math
 import os
@@ -8,18 +9,20 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "cli" / "lab"),
                 str(ROOT / "property_tests" / "mutants")]
+from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
+os.environ.setdefault("RINGLAB_PROGRAMS", str(pathlib.Path(PROGRAM).resolve().parent))
 import attempt  # noqa: E402
 import generate  # noqa: E402
 import handed_in  # noqa: E402
 from catalogue import all_labs, find_lab, without_marks  # noqa: E402
 from debug import debug_labs  # noqa: E402
-from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
 from workspace import Workspace  # noqa: E402
 
 class LabTest(ProgramTest):
@@ -311,6 +314,63 @@ class ScarceMachine(LabTest):
                                        "test", "02"], capture_output=True, text=True, timeout=600)
                 self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
                 self.assertRegex(done.stderr, said)
+
+
+class Walls(LabTest):
+    """A file that is compiled reads, fills and outlives nothing."""
+
+    HOSTILE = ['#include "{secret}"', '#include "linked.h"', '__asm__(".incbin \\"{secret}\\"");',
+               '#if __has_include("{secret}")\n#include "{secret}"\n#endif', '#include "/dev/zero"',
+               "char much[1l << 30] = {{1}};"]
+
+    def test_of_a_compiler_hold(self):
+        self.export("--stages", "02-02")
+        lab, secret = find_lab("02"), self.file("private/secret.h", "SENTINEL that_is_no_type;\n")
+        folder = (self.labs / lab.file_name()).parent
+        (folder / "linked.h").symlink_to(secret)
+        (folder / "mine.h").write_text("#define MINE 1\n")
+        for text in self.HOSTILE:
+            with self.subTest(text):
+                self.write(lab, text.format(secret=secret) + "\n" + lab.skeleton())
+                result = self.lab("test", "02")
+                self.assert_ends(result, 11, "02 online_softmax: does not compile")
+                self.assertNotIn("SENTINEL", result.out + result.err)
+        self.write(lab, '#include "mine.h"\nstatic_assert(MINE);\n' + lab.skeleton())
+        self.assert_ends(self.lab("test", "02"), 10)
+
+    def behind_walls(self, script, deadline=attempt.DEADLINE):
+        output = self.folder / "output"
+        with mock.patch.dict(os.environ, {"SOMEBODYS_TOKEN": "SENTINEL"}), \
+                mock.patch.object(attempt, "DEADLINE", deadline):
+            code, said = attempt.behind_walls([self.labs], ["sh", "-c", script], output)
+        return code, output.read_text() + said
+
+    def test_of_whatever_a_compiler_becomes_hold(self):
+        secret, self.labs = self.file("private/secret", "SENTINEL"), self.file("labs/mine", "mine").parent
+        script = (f"cat {self.labs}/mine {secret} /etc/shadow /proc/{os.getpid()}/environ; env; kill {os.getpid()}; "
+                  f"echo x > {self.labs}/new; rm {self.labs}/mine; echo kept > $TMPDIR/file && cat $TMPDIR/file")
+        code, said = self.behind_walls(script)
+        self.assertEqual(code, 0, said)
+        self.assertIn("mine", said)
+        self.assertIn("kept", said)
+        self.assertNotIn("SENTINEL", said)
+        self.assertEqual([path.name for path in self.labs.iterdir()], ["mine"])
+
+    def test_of_a_compiler_without_end_end_it_with_all_that_it_started(self):
+        self.labs, began = self.folder, time.monotonic()
+        mark = "ringlab-compiles-for-ever"
+        code, said = self.behind_walls(f"exec 2>&-; (sh -c 'sleep 1000; : {mark}' &); sleep 1000; : {mark}", 1)
+        self.assertEqual((code, said), (1, "the compiler: expected an end within 1 s, found none"))
+        self.assertLess(time.monotonic() - began, 60)
+        for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                self.assertNotIn(mark, process.read_text())
+
+    def test_leave_limits_in_place(self):
+        limits = 'for limit in v f t; do ulimit -$limit; done > "$2"'
+        with mock.patch.object(attempt, "DEADLINE", 60):
+            code, _ = attempt.behind_walls([], [*attempt.LIMITED, "sh", "-c", limits, "sh"], self.folder / "limits")
+        self.assertEqual((code, (self.folder / "limits").read_text().split()), (0, ["4194304", "524288", "60"]))
 
 
 class BusyMachine(unittest.TestCase):
