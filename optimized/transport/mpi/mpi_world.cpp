@@ -12,9 +12,9 @@
 namespace ringlab::mpi {
 namespace {
 
-constexpr double kLeastToOutlast =
-    20;  // machines are busy, and folders on networks behind the times
-constexpr std::chrono::milliseconds kLook{2}, kStillToEnd{500};
+// Machines are busy, and folders on networks behind the times; a rank may be stopped for a moment.
+constexpr double kLeastToOutlast = 20, kGraceSeconds = 1;
+constexpr std::chrono::milliseconds kLook{2}, kStillToEnd{500}, kAway{500};
 
 void initialise(const MpiOptions& options, LaunchedRanks& launched) {
   int already = 0;
@@ -70,12 +70,15 @@ void World::finish() {
 
 void World::outlast(int peer, const std::string& operation, const std::function<bool()>& done) {
   using Seconds = std::chrono::duration<double>;
-  const auto begin = Clock::now();
+  auto begin = Clock::now(), before = begin;
   Seconds patience(std::max(options_.timeout_s, kLeastToOutlast));
   bool is_asked = false;
   while (!done()) {
     const ProcessState state = processes_->look(peer);
-    const Seconds waited = Clock::now() - begin;
+    const auto now = Clock::now();
+    if (now - before > kAway) begin += now - before;  // this process was stopped itself
+    before = now;
+    const Seconds waited = now - begin;
     // Launchers leave a second between SIGTERM and SIGKILL.
     if (!is_asked && end_wish() != EndWish::none) {
       is_asked = true;
@@ -83,8 +86,11 @@ void World::outlast(int peer, const std::string& operation, const std::function<
     }
     std::string why;
     if (state == ProcessState::gone) why = "dead: " + processes_->name_of(peer) + " has ended";
-    if (why.empty() && waited >= patience) {
-      why = state == ProcessState::stopped ? "stopped: " + processes_->name_of(peer) : "late";
+    const bool is_stopped = state == ProcessState::stopped;
+    const Seconds most =
+        is_stopped ? std::min(patience, Seconds(options_.timeout_s + kGraceSeconds)) : patience;
+    if (why.empty() && waited >= most) {
+      why = is_stopped ? "stopped: " + processes_->name_of(peer) : "late";
     }
     // Looked at once more: it may have done it as the last it did.
     if (!why.empty() && !done()) {

@@ -6,6 +6,8 @@ By default 3 ranks and a few places. RINGLAB_FAULTS=all tries every (rank, event
 import concurrent.futures
 import math
 import os
+import re
+import signal
 import unittest
 
 from mpi_job import JobTest, skip_without_mpi
@@ -160,7 +162,7 @@ class FaultsTest(JobTest):
         for names in ((), ("--output-shards", "apart")):
             for count in (0, 1):
                 with self.subTest(names=names, count=count):
-                    kill = ("env", f"LD_PRELOAD={REFUSALS}", "RINGLAB_KILL=1",
+                    kill = ("env", f"LD_PRELOAD={REFUSALS}", f"RINGLAB_KILL={int(signal.SIGKILL)}",
                             f"RINGLAB_REFUSE=rename:{count}:1:ringlab")
                     job = self.run_one(RANKS, "", *names, wrap={0: kill})
                     self.check_end(job)
@@ -169,6 +171,16 @@ class FaultsTest(JobTest):
                         self.assertIn("Suspect: rank 0\n", message, job.said())
                     self.assertEqual([path.name for path in job.outputs.iterdir()
                                       if ".rank-0." in path.name or path.name.startswith(".")], [])
+
+    @unittest.skipUnless(REFUSALS, "no library that stops")
+    def test_a_rank_that_stops_before_results_get_their_names_is_named_within_the_timeout_and_a_second(self):
+        stop = ("sh", "-c", f'(sleep {4 * TIMEOUT}; kill -CONT $$) & LD_PRELOAD={REFUSALS} RINGLAB_KILL='
+                f'{int(signal.SIGSTOP)} RINGLAB_REFUSE=rename:0:1:ringlab exec "$@"', "sh")
+        job = self.run_one(RANKS, "", wrap={0: stop})
+        self.check_survivors(job, 0)
+        for message in job.errs[1:]:
+            self.assertIn("rank 0 is stopped", message)
+            self.assertLess(float(re.search(r"after ([\d.]+) s", message)[1]), TIMEOUT + 2, job.said())
 
     def test_a_launcher_that_is_killed_is_missed_by_every_rank(self):
         # The job would take much longer than its launcher lives, on a fast machine too.

@@ -1,8 +1,8 @@
 // What a machine may refuse, to be preloaded: RINGLAB_REFUSE=KIND:FIRST:COUNT:PROGRAM refuses the
 // requests number FIRST … FIRST + COUNT - 1 of a kind (memory, threads, descriptors; of files: create,
-// write, grow, sync, rename, folder; names: rename, where nothing can be exchanged) that PROGRAM makes once its main() has begun. With RINGLAB_KILL
-// set the first of them ends the program by SIGKILL; each writes a byte to the descriptor
-// RINGLAB_TOLD, where that is given.
+// write, grow, sync, rename, folder; names: rename, where nothing can be exchanged) that PROGRAM makes
+// once its main() has begun. RINGLAB_KILL: the number of a signal that each of them sends to the
+// program; each writes a byte to the descriptor RINGLAB_TOLD, where that is given.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 static char kind;  // 0 until main() begins, and where nothing is refused
 static long first, count;
-static int kills;
+static int kills;  // 0, or a signal
 static int told = -1;
 static atomic_long asked;
 
@@ -34,7 +34,7 @@ static int refuses(char of) {
   const long number = atomic_fetch_add(&asked, 1);
   const int refused = number >= first && number - first < count;
   if (refused && told >= 0) syscall(SYS_write, told, "r", 1);
-  if (refused && kills) raise(SIGKILL);
+  if (refused && kills) raise(kills);
   return refused;
 }
 
@@ -45,7 +45,7 @@ static int main_with_refusals(int argc, char** argv, char** environment) {
   char word[32], program[64];
   const int found = wish ? sscanf(wish, "%31[a-z]:%ld:%ld:%63s", word, &first, &count, program) : 0;
   if (found == 4 && strcmp(program, program_invocation_short_name) == 0) kind = word[0];
-  kills = getenv("RINGLAB_KILL") != NULL;
+  if (getenv("RINGLAB_KILL")) kills = atoi(getenv("RINGLAB_KILL"));
   if (getenv("RINGLAB_TOLD")) told = atoi(getenv("RINGLAB_TOLD"));
   return real_main(argc, argv, environment);
 }
