@@ -6,7 +6,7 @@ import os
 import pathlib
 
 from catalogue import Lab, LabError, all_labs, stubs_in
-from files import write_file, write_files, write_texts
+from files import write_files, write_texts
 from lesson import lesson_of
 from submission import WORK_LOG, text_of
 
@@ -101,13 +101,14 @@ class Workspace:
 
     @contextlib.contextmanager
     def changing(self):
-        """Gives the current notes to be changed, and locks them against other commands meanwhile."""
+        """Locks the notes, which may then be changed, and gives a dict of contents of other files, which
+        are written together with them."""
         (self.path / HIDDEN).mkdir(exist_ok=True)
         with (self.path / HIDDEN / "lock").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self.state = self.read()
-            yield
-            write_file(self.file, json.dumps(self.state, indent=1) + "\n")
+            self.state, contents = self.read(), {}
+            yield contents
+            write_files(contents | {self.file: (json.dumps(self.state, indent=1) + "\n").encode()})
 
     def is_exported(self, lab: Lab) -> bool:
         """True when the lab's file was once written here; the folder that `debug` makes does not count."""
@@ -126,14 +127,14 @@ class Workspace:
     def reset(self, lab: Lab) -> pathlib.Path | None:
         """Writes the lab's file as at the beginning; returns the path that the old one has then."""
         path, aside = self.path / lab.file_name(), None
-        contents = {path: lab.skeleton().encode()}
-        if path.exists() and path.read_bytes() != contents[path]:
-            number = 1
-            while (aside := path.with_suffix(f".h.{number}")).exists():
-                number += 1
-            contents = {aside: path.read_bytes()} | contents
-        write_files(contents)
-        with self.changing():
+        with self.changing() as contents:
+            skeleton = lab.skeleton().encode()
+            if path.exists() and path.read_bytes() != skeleton:
+                number = 1
+                while (aside := path.with_suffix(f".h.{number}")).exists():
+                    number += 1
+                contents[aside] = path.read_bytes()
+            contents[path] = skeleton
             self.state["labs"].pop(lab.id, None)
         return aside
 
