@@ -71,7 +71,10 @@ class Allowed(unittest.TestCase):
                      "ringlab::merge_state(a, b);", "merge::finish(r, a);", "using namespace std;",
                      "__builtin_trap();", "reinterpret_cast<long>(p);", 'R"(")" static int x; ""',
                      "u8'\"' static int x; '\"'", "case'\"': static int x; case'\"':",
-                     "1'0'\"' static int x; '\"'", "/* open", "a */ b", "x = 'a"]:
+                     "1'0'\"' static int x; '\"'", "broadcast/* */::/**/attention(r);",
+                     "auto f = <:&:> { broadcast :: template attention<Element>(r); };",
+                     "struct S { S() { broadcast::attention(r_); } };", "broad\\\ncast::attention(r);",
+                     'auto s = R"x(// )x"; broadcast::attention(r); // )x"', "/* open", "a */ b", "x = 'a"]:
             self.assertTrue(self.refused("  meet(here, 0);\n" + text + "\n"), text)
             self.assertIn("line 11", self.refused("  meet(here, 0);\n" + text + "\n")[0], text)
 
