@@ -7,8 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <initializer_list>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
 namespace ringlab::plugins {
 namespace {
@@ -17,8 +21,8 @@ constexpr const char* kNobodys[] = {
     // other processes
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
     // other namespaces, mounts and keys, and known ways out of them
-    "unshare", "setns", "mount", "umount2", "move_mount", "open_tree", "fsopen", "fspick",
-    "mount_setattr", "pivot_root", "chroot", "keyctl", "add_key", "request_key", "bpf",
+    "unshare", "setns", "mount", "umount2", "move_mount", "open_tree", "open_tree_attr", "fsopen",
+    "fspick", "mount_setattr", "pivot_root", "chroot", "keyctl", "add_key", "request_key", "bpf",
     "perf_event_open", "userfaultfd",
     // what others do to files
     "inotify_add_watch", "fanotify_init"};
@@ -39,6 +43,17 @@ constexpr const char* kAttributes[] = {"getxattr",  "lgetxattr",  "getxattrat",
 constexpr const char* kUnknown[] = {"memfd_create", "memfd_secret", "shmget", "io_uring_setup",
                                     "clone3"};
 
+// Calls that a kernel may have and libseccomp not know yet; they have one number on all processors.
+constexpr std::pair<std::string_view, int> kNew[] = {
+    {"fchmodat2", 452},     {"setxattrat", 463},     {"getxattrat", 464},  {"listxattrat", 465},
+    {"removexattrat", 466}, {"open_tree_attr", 467}, {"file_setattr", 469}};
+
+int number_of(const char* name) {
+  const int number = seccomp_syscall_resolve_name(name);
+  const auto* known = std::ranges::find(kNew, name, [](const auto& call) { return call.first; });
+  return number >= 0 || known == std::end(kNew) ? number : known->second;
+}
+
 class Filter {
  public:
   Filter() : filter_(seccomp_init(SCMP_ACT_ALLOW)) {}
@@ -54,7 +69,7 @@ class Filter {
 
  private:
   void add(const char* name, int error, std::initializer_list<scmp_arg_cmp> arguments) {
-    const int number = seccomp_syscall_resolve_name(name);
+    const int number = number_of(name);
     if (filter_ == nullptr || number < 0) return;  // there is no such call on this machine
     const int failure =
         seccomp_rule_add_array(filter_, SCMP_ACT_ERRNO(error), number,

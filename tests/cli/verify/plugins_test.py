@@ -126,7 +126,7 @@ class PluginTest(ProgramTest):
             self.skipTest("no unshare or setpriv that may do this")
         self.walls_hold("plugins run without a user namespace, a process namespace", bare,
                         ("signals", "tracing", "proc", "network", "local_socket", "files_of_others",
-                         "writing", "metadata", "daemon", "program", "memory"))
+                         "writing", "metadata", "attributes", "kernel", "daemon", "program", "memory"))
 
     def test_without_landlock_other_walls_stand_in_and_it_is_named(self):
         self.walls_hold("plugins run without a Landlock domain", [sys.executable, "-c", WITHOUT_LANDLOCK],

@@ -223,6 +223,7 @@ static const char* with_metadata(void) {
   char link[64];
   snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
   if (chmod(path, 0666) == 0 || chmod(link, 0666) == 0) return "a mode";
+  if (syscall(452 /* fchmodat2 */, AT_FDCWD, path, 0666, 0) == 0) return "a mode, by a newer call";
   if (chown(path, 0, 0) == 0) return "an owner";
   if (utimensat(AT_FDCWD, path, NULL, 0) == 0) return "a time";
   if (setxattr(path, "user.ringlab", "", 0, 0) == 0) return "an attribute";
@@ -246,6 +247,13 @@ static const char* with_attributes(void) {
   char text[64] = "";
   if (path == NULL) return NULL;
   if (getxattr(path, "user.ringlab", text, sizeof(text)) >= 0) return "an attribute";
+  const struct {
+    uint64_t value;
+    uint32_t size, flags;
+  } wanted = {(uint64_t)(uintptr_t)text, sizeof(text), 0};
+  if (syscall(464 /* getxattrat */, AT_FDCWD, path, 0, "user.ringlab", &wanted, sizeof(wanted)) >= 0) {
+    return "an attribute, by a newer call";
+  }
   if (listxattr(path, text, sizeof(text)) >= 0) return "names of attributes";
   if (fcntl(open("/proc/self/exe", O_RDONLY), F_SETLEASE, F_RDLCK) == 0) return "a lease";
   if (fcntl(open("/usr", O_RDONLY), F_NOTIFY, DN_ACCESS) == 0) return "a watch on a folder";
