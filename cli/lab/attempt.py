@@ -112,9 +112,10 @@ def files_of(compiler: list[str]) -> list[pathlib.Path]:
 def behind_walls(readable: list[pathlib.Path], words: list[str], output: pathlib.Path) -> tuple[int, str]:
     """(exit code, standard error) of a program behind walls, whose standard output is a file."""
     ours, theirs = socket.socketpair()
-    with tempfile.TemporaryDirectory(prefix="ringlab-compile-") as scratch, open(output, "wb") as file, theirs, \
-            subprocess.Popen([program("ringlab-compiler-host"), scratch, *readable, "--", *words], stdin=theirs,
-                             stdout=file, stderr=subprocess.PIPE, text=True, errors="replace") as running, ours:
+    here = output.parent.resolve()
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=here) as scratch, open(output, "wb") as file, \
+            theirs, subprocess.Popen([program("ringlab-compiler-host"), scratch, *readable, "--", *words], stdin=theirs,
+                                     stdout=file, stderr=subprocess.PIPE, text=True, errors="replace") as running, ours:
         theirs.close()
         try:
             _, said = running.communicate(timeout=DEADLINE)
@@ -293,8 +294,13 @@ def judge_or_late(library: pathlib.Path, cases: int) -> Verdict:
         return Verdict(Outcome.STUCK, [str(late)])
 
 
-def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
-    """Compiles and judges the learner's file, and notes the verdict in the workspace."""
+def no_results(_: Verdict) -> dict[pathlib.Path, bytes]:
+    return {}
+
+
+def attempt(workspace: Workspace, lab: Lab, cases: int = CASES, results=no_results) -> Verdict:
+    """Compiles and judges the learner's file, and notes the verdict in the workspace, together with the
+    files that `results` makes of it."""
     began = time.monotonic()
     error = compile_lab(workspace, lab)
     compiled = time.monotonic()
@@ -311,7 +317,8 @@ def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
         verdict = judge_or_late(library_of(workspace, lab), cases)
     verdict.compiled_s = compiled - began
     verdict.judged_s = time.monotonic() - compiled
-    with workspace.changing():
+    with workspace.changing() as contents:
+        contents |= results(verdict)
         note = workspace.of(lab)
         note["tries"] += 1
         note["outcome"] = verdict.outcome.words()

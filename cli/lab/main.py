@@ -15,7 +15,7 @@ import debug  # noqa: E402
 import grade  # noqa: E402
 from catalogue import (LabError, Lab, all_labs, did_you_mean, find_lab,  # noqa: E402
                        labs_between)
-from files import write_file  # noqa: E402
+from files import write_files  # noqa: E402
 from workspace import Workspace, count_of_labs, export, exported  # noqa: E402
 
 
@@ -35,15 +35,22 @@ def next_lab(workspace: Workspace) -> Lab:
     return next((lab for lab in labs if workspace.of(lab)["outcome"] != "done"), labs[-1])
 
 
-def write_json(options, document: dict) -> None:
-    """Writes the document to --json FILE; - is standard output, in place of text."""
-    text = json.dumps({"schema": 1, "action": options.action} | document, indent=1) + "\n"
+def json_of(options, document: dict) -> str:
+    return json.dumps({"schema": 1, "action": options.action} | document, indent=1) + "\n"
+
+
+def json_file(options, document: dict) -> dict[pathlib.Path, bytes]:
+    """The content of --json FILE, by name; nothing where that is no file."""
+    path = pathlib.Path(options.json or "-")
+    return {} if str(path) == "-" or path.is_char_device() else {path: json_of(options, document).encode()}
+
+
+def tell_json(options, document: dict) -> None:
+    """Writes the document to standard output, in place of text, or to a device, if --json is one."""
     if options.json == "-":
-        sys.__stdout__.write(text)
+        sys.__stdout__.write(json_of(options, document))
     elif options.json and pathlib.Path(options.json).is_char_device():
-        pathlib.Path(options.json).write_text(text, encoding="utf-8")
-    elif options.json:
-        write_file(pathlib.Path(options.json), text)
+        pathlib.Path(options.json).write_text(json_of(options, document), encoding="utf-8")
 
 
 def check_json(path: pathlib.Path) -> None:
@@ -53,10 +60,11 @@ def check_json(path: pathlib.Path) -> None:
 
 def do_list(options) -> int:
     workspace = workspace_of(options)
-    write_json(options, {"labs": [{"lab": lab.id, "name": lab.name} | workspace.of(lab) |
-                                  {"to_write": to_write(workspace, lab),
-                                   "missing": workspace.is_missing(lab)}
-                                  for lab in exported(workspace)]})
+    document = {"labs": [{"lab": lab.id, "name": lab.name} | workspace.of(lab) |
+                         {"to_write": to_write(workspace, lab), "missing": workspace.is_missing(lab)}
+                         for lab in exported(workspace)]}
+    write_files(json_file(options, document))
+    tell_json(options, document)
     labs = exported(workspace)
     width = max((len(lab.name) for lab in labs), default=0)
     print(f"{'lab':<{width + 3}} tries  outcome           points  exercises")
@@ -111,25 +119,30 @@ def show(lab: Lab, verdict: attempts.Verdict) -> None:
     print(f"  compiled in {verdict.compiled_s:.1f} s, judged in {verdict.judged_s:.1f} s")
 
 
-def tried(workspace: Workspace, lab: Lab, cases: int = attempts.CASES) -> attempts.Verdict:
+def tried(workspace: Workspace, lab: Lab, cases: int = attempts.CASES,
+          results=attempts.no_results) -> attempts.Verdict:
     """The verdict of a try, with warnings about code that would get no points."""
-    verdict = attempts.attempt(workspace, lab, cases)
-    if verdict.outcome is attempts.Outcome.DONE:
-        refused = grade.warnings_of(lab, workspace.text(lab))
-        verdict.lines += [f"but `submit` says: {line}" for line in refused[:5]]
-    return verdict
+    def with_warnings(verdict: attempts.Verdict) -> dict[pathlib.Path, bytes]:
+        if verdict.outcome is attempts.Outcome.DONE:
+            refused = grade.warnings_of(lab, workspace.text(lab))
+            verdict.lines += [f"but `submit` says: {line}" for line in refused[:5]]
+        return results(verdict)
+    return attempts.attempt(workspace, lab, cases, with_warnings)
 
 
 def do_test(options) -> int:
     workspace = workspace_of(options)
     lab = lab_of(options, workspace)
-    verdict = tried(workspace, lab, options.cases)
+
+    def document(verdict: attempts.Verdict) -> dict:
+        return {"lab": lab.id, "name": lab.name, "outcome": verdict.outcome.words(),
+                "passed": verdict.outcome is attempts.Outcome.DONE, "lines": verdict.lines,
+                "token": verdict.token or None, "mistakes": list(verdict.mistakes),
+                "compile_seconds": verdict.compiled_s, "judge_seconds": verdict.judged_s}
+
+    verdict = tried(workspace, lab, options.cases, lambda one: json_file(options, document(one)))
     show(lab, verdict)
-    write_json(options, {"lab": lab.id, "name": lab.name, "outcome": verdict.outcome.words(),
-                         "passed": verdict.outcome is attempts.Outcome.DONE,
-                         "lines": verdict.lines, "token": verdict.token or None,
-                         "mistakes": list(verdict.mistakes), "compile_seconds": verdict.compiled_s,
-                         "judge_seconds": verdict.judged_s})
+    tell_json(options, document(verdict))
     if verdict.outcome is attempts.Outcome.DONE and lab.questions:
         print(f"  questions to it: ringlab lab ask {lab.id}")
     return verdict.outcome.value

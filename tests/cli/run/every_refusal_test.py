@@ -149,7 +149,7 @@ class LabRefusalTest(RefusalTest):
         self.earlier = self.folder / "earlier"
         labs = self.earlier / "labs"
         subprocess.run([*self.program, "export", labs, "--stages", "04-05"], check=True, stdout=subprocess.DEVNULL)
-        (labs / "04_merge/merge.h").write_text("#error mine\n" + (labs / "04_merge/merge.h").read_text())
+        (labs / "04_merge/merge.h").write_text("#include <none>\n" + (labs / "04_merge/merge.h").read_text())
         (self.earlier / "secret").write_bytes(b"before every guess")
 
 
