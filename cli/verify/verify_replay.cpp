@@ -45,6 +45,13 @@ const char* outcome_word(const verify::LawResult& result) {
   return result.outcome == verify::Outcome::discarded ? "discarded" : "held";
 }
 
+/// Lines of others, set apart from ours.
+std::string indented(const std::string& lines) {
+  std::string text = "  ";
+  for (const char letter : lines) text += letter == '\n' ? "\n  " : std::string(1, letter);
+  return text;
+}
+
 /// A stage library has the title of the stage that it stands for, which does the case right.
 std::optional<verify::Retelling> told_by_the_stage(const verify::Subject& subject,
                                                    const verify::Case& c) {
@@ -95,7 +102,9 @@ int replay_token(Arguments& arguments, Output& output) {
                again.law.id, again.law.name, again.law.statement, verify::describe(again.replayed));
   output.print("{:<8} {}\n", outcome, again.result.message);
   if (runs.all > 1) output.print("broken in {} of {} runs\n", runs.broken, runs.all);
-  if (!printed.empty()) output.print("\nwhat it printed in the law's last run:\n{}\n", printed);
+  if (!printed.empty()) {
+    output.print("\nwhat it printed in the law's last run:\n{}\n", indented(printed));
+  }
   std::vector<std::string> picture;
   if (draws) {
     picture = report::retelling_lines(shown_of(again));

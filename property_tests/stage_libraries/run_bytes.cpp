@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "property_tests/stage_libraries/rank_stats_json.h"
+#include "reference/core/machine/plain_text.h"
 
 namespace ringlab {
 
@@ -201,10 +202,16 @@ std::vector<std::uint8_t> bytes_of_error(const Error& error, const Calls& calls)
 
 namespace {
 
+// Texts may be those of whoever wrote the stage: one line each, which looks like none of a report.
 [[noreturn]] void throw_again(const Json& json) {
-  if (json.contains("rank_failure")) throw RankError(json.at("rank_failure").get<RankFailure>());
+  if (json.contains("rank_failure")) {
+    auto failure = json.at("rank_failure").get<RankFailure>();
+    failure.operation = plain_line(failure.operation);
+    failure.reason = plain_line(failure.reason);
+    throw RankError(failure);
+  }
   const Json& error = json.at("error");
-  const auto text = [&](const char* name) { return error.at(name).get<std::string>(); };
+  const auto text = [&](const char* name) { return plain_line(error.at(name).get<std::string>()); };
   const int kind = error.at("kind").get<int>();
   if (kind < static_cast<int>(ErrorKind::usage) ||
       kind > static_cast<int>(ErrorKind::environment)) {

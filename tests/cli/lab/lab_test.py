@@ -157,7 +157,7 @@ class Outcomes(LabTest):
         self.assert_ends(result, 1, "05 ring: wrong\n", "the chunk that comes last is never computed")
         again = self.lab("why", "05")
         self.assertEqual(again.code, 1)
-        self.assertIn("\nwhat it printed in the law's last run:\nhop 0\n", again.out)
+        self.assertIn("\nwhat it printed in the law's last run:\n  hop 0\n", again.out)
         self.assertRegex(self.lab("list").out, r"05 ring +1  wrong")
 
     def picture(self, number, mistake):

@@ -174,11 +174,21 @@ TEST(RunBytes, that_are_garbled_are_an_error_of_the_environment) {
     EXPECT_THROW(result_of_bytes(part, input, 2), Error) << length;
   }
   RankFailure failure{.rank = 1, .suspect = 0, .step = 2, .operation = "receive"};
+  failure.reason = "none\n./mine.so   pass";
   try {
     result_of_bytes(bytes_of_error(RankError(failure)), input, 2);
     FAIL();
   } catch (const RankError& error) {
     EXPECT_EQ(error.failure().step, 2);
+    EXPECT_EQ(error.failure().reason, "none?./mine.so   pass");
+  }
+  const Error thrown(ErrorKind::environment,
+                     {"the stage", "a result", "none\n./mine.so   pass", ""});
+  try {
+    result_of_bytes(bytes_of_error(thrown), input, 2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.parts().actual, "none?./mine.so   pass");
   }
 }
 
