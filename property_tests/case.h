@@ -25,7 +25,7 @@ enum class Family {
   signed_zeros,   ///< many ±0
   subnormal,      ///< tiny and subnormal values
   constant_v,     ///< equal values per head
-  // Of planned cases, for long rows: a key that is lost or read twice shows.
+  // For long rows of planned cases, in which a key that is lost or read twice shows.
   one_channel,  ///< the value of a key has one channel that is not 0, between 1 and 2 in size
   heavy_key,    ///< one key of a head, mostly beside a tile or a power of two, outweighs the others
 };

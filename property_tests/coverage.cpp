@@ -177,7 +177,7 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   if (subject.can.has(Ability::backward)) {
     add_pairs_not_met(subject.can, coverage.tried.gradients, "gradients: ", coverage);
   }
-  // Where there are always as many queries as keys, the largest of these sizes are too much work.
+  // The largest of these sizes are too much work for as many queries as keys.
   const bool is_possible =
       subject.can.has(Ability::rectangular) && !subject.can.has(Ability::few_shapes);
   const bool was_tried = std::ranges::any_of(verdict.laws, [](const LawVerdict& law) {

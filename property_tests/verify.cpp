@@ -13,7 +13,7 @@
 #include "property_tests/foreign_subject.h"
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/reach.h"
-#include "property_tests/planned_cases.h"
+#include "property_tests/joint/planned_cases.h"
 
 namespace ringlab::verify {
 namespace {
@@ -131,8 +131,9 @@ LawVerdict searched(const Subject& subject, const Law& law, const VerifyOptions&
   const auto search = std::make_shared<Search>(subject, law, options, verdict);
   // Mapping the generator keeps clear of RapidCheck's implicit parameters, which are not safe to
   // use from several threads.
-  const rc::detail::Property property =
-      rc::gen::map(rc::Gen<Case>(Cases(law, subject.can, options.round, std::move(planned))), [search](const Case& c) {
+  const rc::detail::Property property = rc::gen::map(
+      rc::Gen<Case>(Cases(law, subject.can, options.round, std::move(planned))),
+      [search](const Case& c) {
         return rc::detail::CaseDescription{(*search)(c), {}, [] { return rc::detail::Example(); }};
       });
   Silence silence;

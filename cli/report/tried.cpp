@@ -37,8 +37,8 @@ Json tried_json(const verify::Coverage& coverage) {
 }
 
 std::string as_used_text(const verify::Coverage& coverage) {
-  using verify::Factor;
   using verify::class_words;
+  using verify::Factor;
   if (coverage.as_used.empty()) return "";
   std::vector<cli::Column> columns = {{"heads as used"}};
   std::vector<std::vector<std::string>> rows;

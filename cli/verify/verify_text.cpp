@@ -307,8 +307,9 @@ Json subject_json(const SubjectResult& subject, DeviceKind device) {
 }
 
 void print_whole(const report::VerifyRun& run, Output& output) {
-  output.write("\n" + summary_table(run) + joint_coverage(run) + tried_table(run) + "\n" + tried_kinds(run) +
-               skip_lines(run) + unbounded_line(run) + coverage_lines(run) + gap_lines(run));
+  output.write("\n" + summary_table(run) + joint_coverage(run) + tried_table(run) + "\n" +
+               tried_kinds(run) + skip_lines(run) + unbounded_line(run) + coverage_lines(run) +
+               gap_lines(run));
   for (const SubjectResult& subject : run.subjects) {
     output.write(failure_text(subject, run.options.device));
     output.write(insight_text(subject.subject.name, subject.insight));

@@ -14,11 +14,7 @@ namespace {
 class HeadMaker {
  public:
   HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head, const Mask& mask)
-      : case_(c),
-        mask_(mask),
-        batch_(batch),
-        kv_head_(kv_head),
-        draws_(c.seed, {batch, kv_head}) {
+      : case_(c), mask_(mask), batch_(batch), kv_head_(kv_head), draws_(c.seed, {batch, kv_head}) {
     const auto d = c.shape.head_dim;
     // Scores of the sizes that a family is about need a scale that is not 0.
     scale_ = scale_of(c.scale == ScaleKind::zero ? ScaleKind::rsqrt : c.scale, d);
@@ -75,7 +71,8 @@ class HeadMaker {
     if (const KeyInterval seen = mask_.interval(case_.shape.q_tokens - 1);
         seen.size() < keys && draws.chance(30)) {
       const std::int64_t border = draws.chance(50) ? seen.begin : seen.end;
-      return std::clamp<std::int64_t>(border - draws.below(2), 0, std::max<std::int64_t>(0, keys - 1));
+      return std::clamp<std::int64_t>(border - draws.below(2), 0,
+                                      std::max<std::int64_t>(0, keys - 1));
     }
     for (int i = 0; i < kTries; ++i) {
       place = draws.below(keys);

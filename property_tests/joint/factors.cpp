@@ -137,8 +137,9 @@ bool claims(Factor factor, std::int8_t number, const Capabilities& can) {
 
 std::string_view factor_name(Factor factor) {
   constexpr std::array<std::string_view, kFactors> kNames = {
-      "dtype",   "head_dim", "v_dim", "heads per K/V head", "K/V heads", "batch",   "queries",
-      "keys",    "mask",     "modifiers", "scale",          "strides",   "threads", "ranks"};
+      "dtype",   "head_dim", "v_dim", "heads per K/V head", "K/V heads", "batch",
+      "queries", "keys",     "mask",  "modifiers",          "scale",     "strides",
+      "threads", "ranks"};
   return kNames[static_cast<std::size_t>(factor)];
 }
 
@@ -170,17 +171,16 @@ const std::vector<std::vector<std::size_t>>& mask_classes() {
   static const std::size_t causal = index(CausalMask{}), window = index(WindowMask{}),
                            documents = index(DocumentsMask{}), prefix = index(PrefixMask{}),
                            matrix = index(BitMask{});
-  static const std::vector<std::vector<std::size_t>> classes = {
-      {},
-      {causal},
-      {window},
-      {documents},
-      {prefix},
-      {matrix},
-      {causal, window},
-      {causal, documents},
-      {window, documents},
-      {}};
+  static const std::vector<std::vector<std::size_t>> classes = {{},
+                                                                {causal},
+                                                                {window},
+                                                                {documents},
+                                                                {prefix},
+                                                                {matrix},
+                                                                {causal, window},
+                                                                {causal, documents},
+                                                                {window, documents},
+                                                                {}};
   return classes;
 }
 
@@ -195,7 +195,8 @@ std::string class_words(Factor factor, std::int8_t number) {
   }
   if (factor == Factor::modifiers) {
     if (number == 0) return "none";
-    return number == kSeveralModifiers ? "several" : std::string(modifier_word(kModifierKinds[at - 1]));
+    return number == kSeveralModifiers ? "several"
+                                       : std::string(modifier_word(kModifierKinds[at - 1]));
   }
   if (factor == Factor::mask) {
     if (at + 1 == mask_classes().size()) return "another intersection";

@@ -37,9 +37,7 @@ class Classes {
  public:
   Classes() { numbers_.fill(kNoClass); }
   std::int8_t& operator[](Factor factor) { return numbers_[static_cast<std::size_t>(factor)]; }
-  std::int8_t operator[](Factor factor) const {
-    return numbers_[static_cast<std::size_t>(factor)];
-  }
+  std::int8_t operator[](Factor factor) const { return numbers_[static_cast<std::size_t>(factor)]; }
 
  private:
   std::array<std::int8_t, kFactors> numbers_;

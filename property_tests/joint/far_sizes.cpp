@@ -87,7 +87,8 @@ class FarSizes {
     Shape& s = c.shape;
     const bool in_batches = draws_.chance(50);
     s.kv_heads = in_batches ? draws_.between(1, 4) : 1;
-    const std::int64_t group = can_.has(Ability::grouped_heads) ? draws_.between(1, kMostGroups) : 1;
+    const std::int64_t group =
+        can_.has(Ability::grouped_heads) ? draws_.between(1, kMostGroups) : 1;
     s.q_heads = s.kv_heads * group;
     if (in_batches) {
       s.batch = beside(power) / s.q_heads + 1;

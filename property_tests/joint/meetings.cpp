@@ -42,8 +42,7 @@ std::size_t Meetings::index_of(const ClassPair& pair) {
   const auto index = [](Factor factor, std::int8_t number) {
     return static_cast<std::size_t>(factor) * kMostClasses + static_cast<std::size_t>(number);
   };
-  return index(pair.first, pair.first_class) * kAllClasses +
-         index(pair.second, pair.second_class);
+  return index(pair.first, pair.first_class) * kAllClasses + index(pair.second, pair.second_class);
 }
 
 void Meetings::add(const Classes& call) {

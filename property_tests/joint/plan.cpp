@@ -38,8 +38,7 @@ std::int64_t compared_heads(const Shape& s) {
 /// Makes rows of classes into cases for one subject.
 class Planner {
  public:
-  Planner(const Capabilities& can, const PlannedPass& pass, std::uint64_t seed,
-          std::uint64_t round)
+  Planner(const Capabilities& can, const PlannedPass& pass, std::uint64_t seed, std::uint64_t round)
       : can_(can),
         pass_{in_round(pass.cells, round), in_round(pass.pairs, round), pass.enlargements,
               pass.compares_all_rows},
@@ -93,8 +92,9 @@ class Planner {
     return classes_[static_cast<std::size_t>(factor)];
   }
   SizeClass sizes_of(const Classes& row, Factor factor) const {
-    const std::int8_t number =
-        row[factor] != kNoClass || classes_of(factor).empty() ? row[factor] : classes_of(factor).front();
+    const std::int8_t number = row[factor] != kNoClass || classes_of(factor).empty()
+                                   ? row[factor]
+                                   : classes_of(factor).front();
     if (number == kNoClass) return {1, 1};
     return size_classes(factor)[static_cast<std::size_t>(number)];
   }
@@ -259,7 +259,8 @@ ComparedRows compared_rows(const Case& c) {
     rows.heads = compared_heads(s);
     rows.head_step = (group - 1) / (rows.heads - 1);
     // The heads from the first on, or those to the last.
-    if (c.seed / kPlannedSeeds % 2 == 1) rows.first_head = group - 1 - rows.head_step * (rows.heads - 1);
+    if (c.seed / kPlannedSeeds % 2 == 1)
+      rows.first_head = group - 1 - rows.head_step * (rows.heads - 1);
   }
   const std::int64_t count = std::min(s.q_tokens, kMostQueriesCompared);
   for (std::int64_t i = 0; i < count; ++i) {

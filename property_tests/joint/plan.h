@@ -24,16 +24,14 @@ struct PlannedPass {
   int enlargements;  ///< of the budget of pairs, by 2, for pairs of sizes that exceed it
   bool compares_all_rows;
 };
-inline constexpr PlannedPass kPlannedForward{
-    .cells = {.subject = 3 << 24, .reference = 3 << 24},
-    .pairs = {.subject = 1 << 20, .reference = 1 << 19},
-    .enlargements = 8,
-    .compares_all_rows = false};
-inline constexpr PlannedPass kPlannedGradients{
-    .cells = {.subject = 1 << 24, .reference = 7 << 20},
-    .pairs = {.subject = 1 << 20, .reference = 1 << 20},
-    .enlargements = 8,
-    .compares_all_rows = true};
+inline constexpr PlannedPass kPlannedForward{.cells = {.subject = 3 << 24, .reference = 3 << 24},
+                                             .pairs = {.subject = 1 << 20, .reference = 1 << 19},
+                                             .enlargements = 8,
+                                             .compares_all_rows = false};
+inline constexpr PlannedPass kPlannedGradients{.cells = {.subject = 1 << 24, .reference = 7 << 20},
+                                               .pairs = {.subject = 1 << 20, .reference = 1 << 20},
+                                               .enlargements = 8,
+                                               .compares_all_rows = true};
 
 /// The cases of a seed in a round, counted from 0: claimed_cells() first, then further cases until
 /// all pairs of classes have met that the budget allows to meet. A subject that compiles for every

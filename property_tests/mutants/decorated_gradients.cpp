@@ -114,14 +114,15 @@ std::vector<Mutant> gradient_mutants() {
            "dk is 0 where channels are a multiple of 64 and keys are 64 or more",
            "Which of your kernels ran in the tests?", "classic"},
           forget_whole_heads),
-      with_tampered_gradients({"gradients_of_wide_groups_cut", "backward",
-                               "dk of channels from 64 on is 0 in groups of 4 heads of 128 channels",
-                               "Which of your kernels does a model of today call?", "classic"},
-                              forget_channels_of_wide_groups),
-      with_tampered_gradients({"gradients_of_keys_past_15_bits", "backward",
-                               "dk of keys from 32768 on is 0",
-                               "How many keys does a signed number of 16 bits count?", "classic"},
-                              forget_rows_past_15_bits),
+      with_tampered_gradients(
+          {"gradients_of_wide_groups_cut", "backward",
+           "dk of channels from 64 on is 0 in groups of 4 heads of 128 channels",
+           "Which of your kernels does a model of today call?", "classic"},
+          forget_channels_of_wide_groups),
+      with_tampered_gradients(
+          {"gradients_of_keys_past_15_bits", "backward", "dk of keys from 32768 on is 0",
+           "How many keys does a signed number of 16 bits count?", "classic"},
+          forget_rows_past_15_bits),
   };
 }
 

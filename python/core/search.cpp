@@ -5,7 +5,7 @@
 #include "property_tests/case_runner.h"
 #include "property_tests/foreign_subject.h"
 #include "property_tests/generators/cases.h"
-#include "property_tests/planned_cases.h"
+#include "property_tests/joint/planned_cases.h"
 
 namespace ringlab::python {
 namespace {
@@ -38,8 +38,8 @@ class CaseSearch {
     const std::int64_t most_discards =
         std::int64_t{verify::kDiscardsPerCase} * options.cases_per_law;
     verify::PlannedCases planned(law_, subject_.can, options);
-    const auto wanted = law_.planned_cases ? planned.count()
-                                           : static_cast<std::size_t>(options.cases_per_law);
+    const auto wanted =
+        law_.planned_cases ? planned.count() : static_cast<std::size_t>(options.cases_per_law);
     for (std::int64_t i = 0; is_wanted(i, wanted) && !is_over_(); ++i) {
       verify::Draws draws(seed_of(options.seed, law_.id), {i});
       const Case c = law_.planned_cases

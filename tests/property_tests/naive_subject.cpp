@@ -55,7 +55,8 @@ class NaiveHead {
       }
     }
     if (is_long && has(Mistake::window_lost_in_last_document)) {
-      std::erase_if(terms, [](const auto& term) { return std::holds_alternative<WindowMask>(term); });
+      std::erase_if(terms,
+                    [](const auto& term) { return std::holds_alternative<WindowMask>(term); });
     }
     return Mask(terms).bind(shape_.q_tokens, shape_.kv_tokens);
   }

@@ -14,7 +14,7 @@ namespace ringlab::verify {
 namespace {
 
 /// The cost of planned cases: simpler ones are tried so many times fewer.
-constexpr int kPlannedCost = 10;
+constexpr int kCost = 10;
 
 /// The inputs in the memory order of the case.
 class LaidOut {
@@ -58,18 +58,19 @@ LawResult rows_equal_exact(const Subject& subject, const Case& c, const Trial& t
                            const AttentionOutput& got) {
   const ComparedRows rows = compared_rows(c);
   Indices heads;
-  for (std::int64_t i = 0; i < rows.heads; ++i) heads.push_back(rows.first_head + i * rows.head_step);
+  for (std::int64_t i = 0; i < rows.heads; ++i)
+    heads.push_back(rows.first_head + i * rows.head_step);
   const AttentionInput input = with_heads(trial.input(), heads);
   // Only one case of foreign code is at work at a time: the other threads have nothing to do.
-  const ExactOptions options{.rows = rows.queries, .threads = subject.can.has(Ability::foreign) ? 2 : 1};
+  const ExactOptions options{.rows = rows.queries,
+                             .threads = subject.can.has(Ability::foreign) ? 2 : 1};
   const ExactForward exact = trial.problem.dtype == DType::f64 ? exact_forward(input, options)
                                                                : fast_forward(input, options);
   const ForwardTolerance allowed =
       forward_tolerance(input, exact, subject.profile(trial.problem, trial.options), options);
-  return compared(compare_forward(
-      {pick_heads(pick_tokens(got.out, rows.queries), heads),
-       pick_heads(pick_tokens(got.lse, rows.queries), heads)},
-      exact, allowed));
+  return compared(compare_forward({pick_heads(pick_tokens(got.out, rows.queries), heads),
+                                   pick_heads(pick_tokens(got.lse, rows.queries), heads)},
+                                  exact, allowed));
 }
 
 /// Holds as equals_reference does. Finds paths of a kernel that small cases do not take: tiles of a
@@ -100,26 +101,28 @@ std::vector<Case> plan(const Capabilities& can, std::uint64_t seed, std::uint64_
 }  // namespace
 
 std::vector<Law> as_used_laws() {
-  return {{.id = kAsUsedLaw,
-           .name = "sizes_of_models_and_all_claims_two_by_two_give_what_the_reference_gives",
-           .statement = "O and lse lie within their a-priori bounds where heads of 64, 128 and other "
-                        "channels meet groups of 1, 4 and 8 heads, 512 to 8192 keys and each dtype, "
-                        "and where any two claims of a subject meet.",
-           .check = output_equals_exact,
-           .keeps_modifiers = true,
-           .shape_simpler_case = with_tokens,
-           .cost = kPlannedCost,
-           .planned_cases = plan<kPlannedForward>},
-          {.id = "as_used-gradients",
-           .name = "gradients_at_sizes_of_models_and_of_all_claims_two_by_two_are_those_of_the_reference",
-           .statement = "dq, dk, dv, O and lse lie within their a-priori bounds where sizes are "
-                        "those of models, and where any two claims of a subject meet.",
-           .needs = {Ability::backward},
-           .check = gradients_equal_exact,
-           .keeps_modifiers = true,
-           .shape_simpler_case = with_tokens,
-           .cost = kPlannedCost,
-           .planned_cases = plan<kPlannedGradients>}};
+  return {
+      {.id = kAsUsedLaw,
+       .name = "sizes_of_models_and_all_claims_two_by_two_give_what_the_reference_gives",
+       .statement = "O and lse lie within their a-priori bounds where heads of 64, 128 and other "
+                    "channels meet groups of 1, 4 and 8 heads, 512 to 8192 keys and each dtype, "
+                    "and where any two claims of a subject meet.",
+       .check = output_equals_exact,
+       .keeps_modifiers = true,
+       .shape_simpler_case = with_tokens,
+       .cost = kCost,
+       .planned_cases = plan<kPlannedForward>},
+      {.id = "as_used-gradients",
+       .name =
+           "gradients_at_sizes_of_models_and_of_all_claims_two_by_two_are_those_of_the_reference",
+       .statement = "dq, dk, dv, O and lse lie within their a-priori bounds where sizes are "
+                    "those of models, and where any two claims of a subject meet.",
+       .needs = {Ability::backward},
+       .check = gradients_equal_exact,
+       .keeps_modifiers = true,
+       .shape_simpler_case = with_tokens,
+       .cost = kCost,
+       .planned_cases = plan<kPlannedGradients>}};
 }
 
 }  // namespace ringlab::verify

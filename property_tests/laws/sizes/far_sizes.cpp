@@ -18,8 +18,7 @@ LawResult output_equals_exact(const Subject& subject, const Case& c) {
   const AttentionOutput got = attend(subject, trial);
   const ExactForward exact = c.dtype == DType::f64 ? exact_forward(input) : fast_forward(input);
   return compared(compare_forward(
-      got, exact,
-      forward_tolerance(input, exact, subject.profile(trial.problem, trial.options))));
+      got, exact, forward_tolerance(input, exact, subject.profile(trial.problem, trial.options))));
 }
 
 LawResult gradients_equal_exact(const Subject& subject, const Case& c) {
@@ -43,8 +42,7 @@ std::vector<Law> far_size_laws() {
            .keeps_modifiers = true,
            .shape_simpler_case = with_tokens,
            .cost = kCost,
-           .planned_cases =
-               plan<false>},
+           .planned_cases = plan<false>},
           {.id = "far_sizes-gradients",
            .name = "gradients_at_sizes_beside_powers_of_two_are_those_of_the_reference",
            .statement = "dq, dk and dv lie within their a-priori bounds where keys, queries, heads "

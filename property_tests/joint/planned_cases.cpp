@@ -1,4 +1,4 @@
-#include "property_tests/planned_cases.h"
+#include "property_tests/joint/planned_cases.h"
 
 #include <algorithm>
 #include <utility>
