@@ -69,7 +69,7 @@ class FarSizes {
     Case c = small_case();
     c.shape.kv_tokens = beside(power);
     if (!few_pairs_) c.shape.q_heads = c.shape.kv_heads = 2;
-    if (draws_.chance(30)) c.shape.kv_tokens += draws_.below(power);
+    if (draws_.chance(50)) c.shape.kv_tokens += draws_.below(power / 2);
     add(std::move(c), mask);
   }
 

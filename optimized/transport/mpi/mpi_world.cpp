@@ -13,8 +13,8 @@ namespace ringlab::mpi {
 namespace {
 
 // Machines are busy, and folders on networks behind the times; a rank may be stopped for a moment.
-constexpr double kLeastToOutlast = 20, kGraceSeconds = 1;
-constexpr std::chrono::milliseconds kLook{2}, kStillToEnd{500}, kAway{500};
+constexpr double kLeastToOutlast = 20, kWorldGraceSeconds = 1;
+constexpr std::chrono::milliseconds kLook{2}, kStillToEnd{500}, kWorldAway{500};
 
 void initialise(const MpiOptions& options, LaunchedRanks& launched) {
   int already = 0;
@@ -76,7 +76,7 @@ void World::outlast(int peer, const std::string& operation, const std::function<
   while (!done()) {
     const ProcessState state = processes_->look(peer);
     const auto now = Clock::now();
-    if (now - before > kAway) begin += now - before;  // this process was stopped itself
+    if (now - before > kWorldAway) begin += now - before;  // this process was stopped itself
     before = now;
     const Seconds waited = now - begin;
     // Launchers leave a second between SIGTERM and SIGKILL.
@@ -87,8 +87,9 @@ void World::outlast(int peer, const std::string& operation, const std::function<
     std::string why;
     if (state == ProcessState::gone) why = "dead: " + processes_->name_of(peer) + " has ended";
     const bool is_stopped = state == ProcessState::stopped;
-    const Seconds most =
-        is_stopped ? std::min(patience, Seconds(options_.timeout_s + kGraceSeconds)) : patience;
+    const Seconds most = is_stopped
+                             ? std::min(patience, Seconds(options_.timeout_s + kWorldGraceSeconds))
+                             : patience;
     if (why.empty() && waited >= most) {
       why = is_stopped ? "stopped: " + processes_->name_of(peer) : "late";
     }

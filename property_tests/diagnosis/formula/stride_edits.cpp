@@ -75,7 +75,7 @@ const std::vector<StrideEdit>& stride_edits_of_arrays() {
 /// Arrays (heads, rows, channels) that lie by themselves, as the tokens of their rows.
 using Arrays = std::vector<std::vector<std::int64_t>>;
 
-enum class Read { queries, keys, values };
+enum class StridedInput { queries, keys, values };
 
 /// The rows of x as they are read for each query head, and those that lie outside their array.
 struct ReadRows {
@@ -120,12 +120,13 @@ Arrays arrays_of(const Layout& layout, Extent extent) {
   return one;
 }
 
-Prediction predict_reads(const Scene& scene, Read read, Extent extent, const StrideEdit& edit) {
+Prediction predict_reads(const Scene& scene, StridedInput read, Extent extent,
+                         const StrideEdit& edit) {
   Model right = make_model(scene.trial, scene.profile);
   const Shape shape = right.shape();
   Trial trial = scene.trial;
   AttentionTensors& data = trial.data;
-  const Layout layout = read == Read::queries ? query_layout(right) : key_layout(right);
+  const Layout layout = read == StridedInput::queries ? query_layout(right) : key_layout(right);
   const Arrays arrays = arrays_of(layout, extent);
   const auto rows_of = [&](const Tensor<double>& x, std::int64_t other_rows, std::int64_t other) {
     return rows_at(x, arrays, shape.q_heads, other_rows, other, edit);
@@ -137,9 +138,11 @@ Prediction predict_reads(const Scene& scene, Read read, Extent extent, const Str
           return x(b, h / scene.trial.group(), t, c);
         });
   };
-  Tensor<double>& edited = read == Read::queries ? data.q : read == Read::keys ? data.k : data.v;
-  ReadRows now = rows_of(edited, read == Read::queries ? shape.kv_tokens : shape.q_tokens,
-                         read == Read::values ? shape.head_dim : shape.v_dim);
+  Tensor<double>& edited = read == StridedInput::queries ? data.q
+                           : read == StridedInput::keys  ? data.k
+                                                         : data.v;
+  ReadRows now = rows_of(edited, read == StridedInput::queries ? shape.kv_tokens : shape.q_tokens,
+                         read == StridedInput::values ? shape.head_dim : shape.v_dim);
   const Tensor<double> unknown = std::move(now.unknown);
   data.k = as_it_is(data.k);
   data.v = as_it_is(data.v);
@@ -147,7 +150,7 @@ Prediction predict_reads(const Scene& scene, Read read, Extent extent, const Str
   trial.problem.shape.kv_heads = shape.q_heads;
   Model model = make_model(std::move(trial), scene.profile);
   for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
-    if (unknown(b, h, read == Read::queries ? i : j, 0) == 0) return;
+    if (unknown(b, h, read == StridedInput::queries ? i : j, 0) == 0) return;
     model.in_acc(b, h, i, j) *= kWild;
     model.in_sum(b, h, i, j) *= kWild;
   });
@@ -158,13 +161,15 @@ Prediction predict_reads(const Scene& scene, Read read, Extent extent, const Str
 
 std::vector<Hypothesis> stride_edits() {
   std::vector<Hypothesis> all;
-  for (const auto& [read, name] :
-       {std::pair{Read::queries, "q"}, {Read::keys, "k"}, {Read::values, "v"}}) {
+  for (const auto& [read, name] : {std::pair{StridedInput::queries, "q"},
+                                   {StridedInput::keys, "k"},
+                                   {StridedInput::values, "v"}}) {
     for (const StrideEdit& edit : stride_edits_of_arrays()) {
       std::string words = edit.words;
       words.replace(words.find("{}"), 2, name);
       for (const Extent extent : {Extent::chunk, Extent::all}) {
-        if (read == Read::queries && extent == Extent::all) continue;  // queries stay on their rank
+        if (read == StridedInput::queries && extent == Extent::all)
+          continue;  // queries stay on their rank
         all.push_back({{std::string("index.") + name + "_" + edit.id, words},
                        [=, read = read](const Scene& scene) {
                          return predict_reads(scene, read, extent, edit);

@@ -14,7 +14,7 @@ namespace ringlab::verify {
 namespace {
 
 /// The cost of planned cases: simpler ones are tried so many times fewer.
-constexpr int kCost = 10;
+constexpr int kAsUsedCost = 10;
 
 /// The inputs in the memory order of the case.
 class LaidOut {
@@ -110,7 +110,7 @@ std::vector<Law> as_used_laws() {
        .check = output_equals_exact,
        .keeps_modifiers = true,
        .shape_simpler_case = with_tokens,
-       .cost = kCost,
+       .cost = kAsUsedCost,
        .planned_cases = plan<kPlannedForward>},
       {.id = "as_used-gradients",
        .name =
@@ -121,7 +121,7 @@ std::vector<Law> as_used_laws() {
        .check = gradients_equal_exact,
        .keeps_modifiers = true,
        .shape_simpler_case = with_tokens,
-       .cost = kCost,
+       .cost = kAsUsedCost,
        .planned_cases = plan<kPlannedGradients>}};
 }
 

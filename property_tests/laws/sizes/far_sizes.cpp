@@ -8,11 +8,11 @@
 namespace ringlab::verify {
 namespace {
 
-constexpr int kCost = 10;
+constexpr int kFarCost = 10;
 
 /// Holds as equals_reference does. Finds numbers of keys, queries, heads and documents, positions
 /// and distances that are kept in too few bits, under each mask.
-LawResult output_equals_exact(const Subject& subject, const Case& c) {
+LawResult far_output_equals_exact(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const AttentionInput input = trial.input();
   const AttentionOutput got = attend(subject, trial);
@@ -21,12 +21,12 @@ LawResult output_equals_exact(const Subject& subject, const Case& c) {
       got, exact, forward_tolerance(input, exact, subject.profile(trial.problem, trial.options))));
 }
 
-LawResult gradients_equal_exact(const Subject& subject, const Case& c) {
+LawResult far_gradients_equal_exact(const Subject& subject, const Case& c) {
   return equal_exact(measure_gradients(subject, make_gradient_trial(c)));
 }
 
 template <bool FewPairs>
-std::vector<Case> plan(const Capabilities& can, std::uint64_t seed, std::uint64_t round) {
+std::vector<Case> far_plan(const Capabilities& can, std::uint64_t seed, std::uint64_t round) {
   return far_cases(can, FewPairs, seed, round);
 }
 
@@ -38,21 +38,21 @@ std::vector<Law> far_size_laws() {
            .statement = "O and lse lie within their a-priori bounds where keys, queries, heads or "
                         "documents number 2^7, 2^8, 2^12, 2^15 or 2^16, or one more or less, under "
                         "each mask, with one key that outweighs the others.",
-           .check = output_equals_exact,
+           .check = far_output_equals_exact,
            .keeps_modifiers = true,
            .shape_simpler_case = with_tokens,
-           .cost = kCost,
-           .planned_cases = plan<false>},
+           .cost = kFarCost,
+           .planned_cases = far_plan<false>},
           {.id = "far_sizes-gradients",
            .name = "gradients_at_sizes_beside_powers_of_two_are_those_of_the_reference",
            .statement = "dq, dk and dv lie within their a-priori bounds where keys, queries, heads "
                         "or documents number 2^7 to 2^16, or one more or less.",
            .needs = {Ability::backward},
-           .check = gradients_equal_exact,
+           .check = far_gradients_equal_exact,
            .keeps_modifiers = true,
            .shape_simpler_case = with_tokens,
-           .cost = kCost,
-           .planned_cases = plan<true>}};
+           .cost = kFarCost,
+           .planned_cases = far_plan<true>}};
 }
 
 }  // namespace ringlab::verify
