@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
-#include "cli/line/text_table.h"
-
 namespace ringlab::report {
 namespace {
 
@@ -34,29 +30,6 @@ Json tried_json(const verify::Coverage& coverage) {
           {"as_used", as_used},
           {"forward", pass_json(coverage.tried.forward)},
           {"gradients", pass_json(coverage.tried.gradients)}};
-}
-
-std::string as_used_text(const verify::Coverage& coverage) {
-  using verify::class_words;
-  using verify::Factor;
-  if (coverage.as_used.empty()) return "";
-  std::vector<cli::Column> columns = {{"heads as used"}};
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [cell, calls] : coverage.as_used) {
-    const bool is_other = cell[1] == verify::kNoClass;
-    const std::string width = is_other ? "other" : class_words(Factor::head_dim, cell[1]);
-    const std::string title =
-        fmt::format("{}, {} channels", class_words(Factor::dtype, cell[0]), width);
-    if (rows.empty() || rows.back().front() != title) rows.push_back({title});
-    rows.back().push_back(calls == 0 ? "none" : fmt::format("{}", calls));
-    if (rows.size() > 1) continue;
-    columns.push_back({fmt::format("{} × {}", class_words(Factor::group, cell[2]),
-                                   class_words(Factor::keys, cell[3])),
-                       cli::Align::right});
-  }
-  cli::TextTable table(columns);
-  for (std::vector<std::string>& row : rows) table.add(std::move(row));
-  return table.text() + "calls of each: query heads per K/V head × keys\n";
 }
 
 std::string range_text(const verify::PassEnvelope& pass, const std::string& size) {

@@ -14,10 +14,6 @@ namespace ringlab::report {
 /// with those "not_met", and "as_used", the calls at sizes of models.
 nlohmann::ordered_json tried_json(const verify::Coverage& coverage);
 
-/// Sizes of models: a row for each dtype and width, the calls of each group and number of keys.
-/// Empty where the subject claims none of them.
-std::string as_used_text(const verify::Coverage& coverage);
-
 /// "0 … 300", "7", or "-" where there was none.
 std::string range_text(const verify::PassEnvelope& pass, const std::string& size);
 

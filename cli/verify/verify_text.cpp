@@ -110,6 +110,31 @@ std::string unbounded_line(const report::VerifyRun& run) {
                      most->subject.name);
 }
 
+// Sizes of models: a row for each dtype and width, the calls of each group and number of keys. Empty
+// where the subject claims none of them.
+std::string as_used_text(const verify::Coverage& coverage) {
+  using verify::class_words;
+  using verify::Factor;
+  if (coverage.as_used.empty()) return "";
+  std::vector<Column> columns = {{"heads as used"}};
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [cell, calls] : coverage.as_used) {
+    const bool is_other = cell[1] == verify::kNoClass;
+    const std::string width = is_other ? "other" : class_words(Factor::head_dim, cell[1]);
+    const std::string title =
+        fmt::format("{}, {} channels", class_words(Factor::dtype, cell[0]), width);
+    if (rows.empty() || rows.back().front() != title) rows.push_back({title});
+    rows.back().push_back(calls == 0 ? "none" : fmt::format("{}", calls));
+    if (rows.size() > 1) continue;
+    columns.push_back({fmt::format("{} × {}", class_words(Factor::group, cell[2]),
+                                   class_words(Factor::keys, cell[3])),
+                       Align::right});
+  }
+  TextTable table(columns);
+  for (std::vector<std::string>& row : rows) table.add(std::move(row));
+  return table.text() + "calls of each: query heads per K/V head × keys\n";
+}
+
 // Pairs of claims that no case brought together, and the calls at sizes of models; for many subjects
 // only the JSON has them.
 std::string joint_coverage(const report::VerifyRun& run) {
@@ -126,7 +151,7 @@ std::string joint_coverage(const report::VerifyRun& run) {
     const std::size_t shown = std::min(open.size(), kMostPairs);
     for (std::size_t i = 0; i < shown; ++i) text += fmt::format("  not met: {}\n", open[i]);
     if (open.size() > shown) text += fmt::format("  and {} more (--json)\n", open.size() - shown);
-    text += "\n" + report::as_used_text(coverage);
+    text += "\n" + as_used_text(coverage);
   }
   return text;
 }
