@@ -47,10 +47,10 @@ class TrustPageTest(unittest.TestCase):
 
     def test_faults_and_promises_are_those_of_their_page(self):
         reliability = page("reliability.md")
-        self.assertIn("200 trials with plain mpirun", reliability)
+        self.assertIn("220 trials with plain mpirun", reliability)
         promises = set(re.findall(r"\| (R\d+) \|", reliability))
         self.assertEqual(len(promises), 8)
-        self.says("eight promises", "200 random faults")
+        self.says("eight promises", "220 random faults")
 
 
 if __name__ == "__main__":
