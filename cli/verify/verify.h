@@ -71,6 +71,10 @@ enum class Detail { brief, whole };
 void print_verification(const report::VerifyRun& run, Detail detail, Output& output);
 Json subjects_json(const report::VerifyRun& run);
 
+/// Pairs of claims that no case brought together, and the calls at sizes of models. Empty for several
+/// subjects, of which the JSON has them.
+std::string joint_coverage_text(const report::VerifyRun& run);
+
 /// The work of each rank under each layout: "layout", "chosen"; "query_tokens" and "key_tokens" by
 /// rank; by rank and owner "pairs" of queries and keys that are visible, and in "cells" their shares
 /// in percent, where a block is visible in part. With "direction", the way of a ring. No layouts for

@@ -110,52 +110,6 @@ std::string unbounded_line(const report::VerifyRun& run) {
                      most->subject.name);
 }
 
-// Sizes of models: a row for each dtype and width, the calls of each group and number of keys. Empty
-// where the subject claims none of them.
-std::string as_used_text(const verify::Coverage& coverage) {
-  using verify::class_words;
-  using verify::Factor;
-  if (coverage.as_used.empty()) return "";
-  std::vector<Column> columns = {{"heads as used"}};
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [cell, calls] : coverage.as_used) {
-    const bool is_other = cell[1] == verify::kNoClass;
-    const std::string width = is_other ? "other" : class_words(Factor::head_dim, cell[1]);
-    const std::string title =
-        fmt::format("{}, {} channels", class_words(Factor::dtype, cell[0]), width);
-    if (rows.empty() || rows.back().front() != title) rows.push_back({title});
-    rows.back().push_back(calls == 0 ? "none" : fmt::format("{}", calls));
-    if (rows.size() > 1) continue;
-    columns.push_back({fmt::format("{} × {}", class_words(Factor::group, cell[2]),
-                                   class_words(Factor::keys, cell[3])),
-                       Align::right});
-  }
-  TextTable table(columns);
-  for (std::vector<std::string>& row : rows) table.add(std::move(row));
-  return table.text() + "calls of each: query heads per K/V head × keys\n";
-}
-
-// Pairs of claims that no case brought together, and the calls at sizes of models; for many subjects
-// only the JSON has them.
-std::string joint_coverage(const report::VerifyRun& run) {
-  constexpr std::size_t kMostPairs = 6;
-  if (run.subjects.size() > 1) return "";
-  std::string text;
-  for (const SubjectResult& subject : run.subjects) {
-    const verify::Coverage& coverage = subject.coverage;
-    const std::vector<std::string>& open = coverage.pairs_not_met;
-    if (coverage.cases == 0 || coverage.pairs_claimed == 0) continue;
-    text += fmt::format("\npairs of claims that met: {} of {}\n",
-                        report::human_count(coverage.pairs_claimed - std::ssize(open)),
-                        report::human_count(coverage.pairs_claimed));
-    const std::size_t shown = std::min(open.size(), kMostPairs);
-    for (std::size_t i = 0; i < shown; ++i) text += fmt::format("  not met: {}\n", open[i]);
-    if (open.size() > shown) text += fmt::format("  and {} more (--json)\n", open.size() - shown);
-    text += "\n" + as_used_text(coverage);
-  }
-  return text;
-}
-
 // The least and the greatest sizes that reached each subject in the cases that held.
 std::string tried_table(const report::VerifyRun& run) {
   constexpr std::array kSizes = {"batch",     "q_heads",  "kv_heads", "group", "q_tokens",
@@ -332,7 +286,7 @@ Json subject_json(const SubjectResult& subject, DeviceKind device) {
 }
 
 void print_whole(const report::VerifyRun& run, Output& output) {
-  output.write("\n" + summary_table(run) + joint_coverage(run) + tried_table(run) + "\n" +
+  output.write("\n" + summary_table(run) + joint_coverage_text(run) + tried_table(run) + "\n" +
                tried_kinds(run) + skip_lines(run) + unbounded_line(run) + coverage_lines(run) +
                gap_lines(run));
   for (const SubjectResult& subject : run.subjects) {
