@@ -15,7 +15,7 @@ namespace ringlab::verify {
 namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 20;
-constexpr std::int64_t kMostHeads = 1 << 18;
+constexpr std::int64_t kMostHeads = 1 << 20;
 constexpr std::int64_t kMostElements = 1 << 26;
 constexpr std::int64_t kMostPairs = 1 << 26;  // laws hold the mask as a matrix of bytes
 

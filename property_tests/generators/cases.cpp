@@ -158,7 +158,9 @@ std::int64_t rounded_up(std::int64_t channels, std::int64_t unit) {
 std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
   const std::int64_t unit = can.head_dim_multiple;
   const std::int64_t most = can.max_head_dim / unit * unit;
-  const std::int64_t more = unit >= kMostCommonChannels && channels % 4 == 0 ? unit : 0;
+  const bool is_rounded = channels % unit != 0;
+  const std::int64_t more =
+      is_rounded && unit >= kMostCommonChannels && channels % 4 == 0 ? unit : 0;
   return std::min(rounded_up(channels, unit) + more, most);
 }
 

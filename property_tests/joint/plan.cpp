@@ -99,6 +99,13 @@ class Planner {
     return size_classes(factor)[static_cast<std::size_t>(number)];
   }
 
+  /// The size as the subject takes channels: a multiple of its unit, within the class.
+  std::int64_t whole_channels(std::int64_t size, const SizeClass& sizes) const {
+    const std::int64_t unit = can_.head_dim_multiple;
+    const std::int64_t below = std::min(size, can_.max_head_dim) / unit * unit;
+    return below < sizes.first ? below + unit : below;
+  }
+
   /// The smallest shape of the row.
   Shape least_shape(const Classes& row) const {
     const auto least = [&](Factor factor) { return sizes_of(row, factor).first; };
@@ -108,8 +115,8 @@ class Planner {
     s.q_heads = s.kv_heads * least(Factor::group);
     s.kv_tokens = least(Factor::keys);
     s.q_tokens = can_.has(Ability::rectangular) ? least(Factor::queries) : s.kv_tokens;
-    s.head_dim = least(Factor::head_dim);
-    s.v_dim = row[Factor::v_dim] == 1 ? 1 : s.head_dim;
+    s.head_dim = whole_channels(least(Factor::head_dim), sizes_of(row, Factor::head_dim));
+    s.v_dim = row[Factor::v_dim] == 1 ? can_.head_dim_multiple : s.head_dim;
     return s;
   }
   /// The work of a case; classes that are not chosen count least.
@@ -161,6 +168,7 @@ class Planner {
     const auto draw = [&](Factor factor, std::int64_t Shape::*size, std::int64_t times) {
       Shape larger = shape;
       larger.*size = times * planned_size(draws_, sizes_of(row, factor), stretch);
+      larger.head_dim = whole_channels(larger.head_dim, sizes_of(row, Factor::head_dim));
       if (!can_.has(Ability::rectangular)) larger.q_tokens = larger.kv_tokens;
       if (row[Factor::v_dim] != 1) larger.v_dim = larger.head_dim;
       if (is_within(budget, larger, row)) shape = larger;
@@ -181,7 +189,7 @@ class Planner {
       const auto width = widths[static_cast<std::size_t>(draws_.below(std::ssize(widths)))];
       Shape other = shape;
       const SizeClass channels = size_classes(Factor::head_dim)[static_cast<std::size_t>(width)];
-      other.v_dim = planned_size(draws_, channels, 1);
+      other.v_dim = whole_channels(planned_size(draws_, channels, 1), channels);
       if (other.v_dim == shape.head_dim || !is_within(budget, other, row)) continue;
       shape = other;
       return;
