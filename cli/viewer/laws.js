@@ -75,9 +75,10 @@ function passRows(name, { calls, sizes, kinds }) {
 }
 
 /** The range of cases that reached a subject. */
-function triedTable({ forward, gradients, refused, claimed_not_tried: missing, pairs, as_used: used }) {
+function triedTable({ forward, gradients, refused, claimed_not_tried: missing,
+  pairs = { claimed: 0, not_met: [] }, as_used: used = [] }) {
   const open = pairs.not_met, shown = 12;
-  return [html`<p>Pairs of claims that met: ${pairs.claimed - open.length} of ${pairs.claimed}${
+  return [pairs.claimed > 0 && html`<p>Pairs of claims that met: ${pairs.claimed - open.length} of ${pairs.claimed}${
     open.length > 0 && `; not met: ${open.slice(0, shown).join(", ")}${open.length > shown ? ", …" : ""}`}</p>`,
     used.length > 0 && folded("Calls at sizes of models", html`<table class="facts">${used.map(({ sizes, calls }) =>
       html`<tr><th>${sizes}</th><td>${calls === 0 ? "none" : calls}</td></tr>`)}</table>`), html`<table class="facts">${passRows("forward", forward)}${

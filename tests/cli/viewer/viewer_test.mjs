@@ -165,7 +165,8 @@ test("the page of a trace escapes the name of its file and tells its figures", (
 
 const law = (id, more = {}) => ({ id, name: "constant_values", statement: "if v is c, o is c", verdict: "held", cases: 40, discarded: 0,
   worst_ratio: 0.25, classes: {}, ...more });
-const TRIED = { refused: 0, claimed_not_tried: ["gradients"], forward: { calls: 2, sizes: { tokens: [1, 7] }, kinds: { masks: { full: 2 } } }, gradients: { calls: 0 } };
+const TRIED = { refused: 0, claimed_not_tried: ["gradients"], pairs: { claimed: 20, not_met: ["dtype f16 × keys 8192 …"] },
+  as_used: [{ sizes: "f16, head_dim 64, 1 heads per K/V head, 8192 … keys", calls: 0 }], forward: { calls: 2, sizes: { tokens: [1, 7] }, kinds: { masks: { full: 2 } } }, gradients: { calls: 0 } };
 const insight = { explains: [], sentence: "", findings: [], passes_if: "", warnings: [], remarks: [] };
 const subject = (name, more = {}) => ({ subject: name, passed: true, verdict: "pass", laws_held: 1, laws_skipped: 1, gaps: [], answer: null, insight,
   coverage: { cases: 40, judged: true, classes: { "a <class>": { cases: 1, share: 0.01, required: true } }, tried: TRIED },
@@ -187,6 +188,8 @@ test("a page says so when every subject passes", () => {
   assert.match(text, /2 of 2 subjects stay inside every bound/);
   assert.equal(viewer.pageOf(run(subject("ring"))).title, "ringlab verify: passed");
   assert.doesNotMatch(text, /What went wrong/);
+  assert.match(text, /Pairs of claims that met: 19 of 20; not met: dtype f16 × keys 8192 …/);
+  assert.match(text, /1 heads per K\/V head, 8192 … keys<\/th><td>none/);
   assert.equal(places(text, "<svg "), 3 + 3 * 2 + 2 + 3 + 1);  // first ones, layouts, recorded work, errors and costs, classes
 });
 
