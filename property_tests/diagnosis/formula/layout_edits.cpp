@@ -52,90 +52,93 @@ struct DealtEdit {
 };
 
 /// The edits of the runs of a layout; words say where the rows of a rank are taken to lie.
-const std::vector<DealtEdit>& dealt_edits() {
-  using enum LayoutKind;
-  static const std::vector<DealtEdit> all = {
-      {"zigzag_taken_for_one_run", "rows of a zigzag rank are taken for neighbours", zigzag,
-       [](const Deal& d, int r) {
-         return std::vector<Run>{{d.part(r).first, d.tokens}};
-       }},
-      {"zigzag_not_mirrored",
-       "the late part of zigzag rank r is taken for part P + r, which is not the one that makes up "
-       "for its early part",
-       zigzag,
-       [](const Deal& d, int r) {
-         return std::vector{d.part(r), d.part(d.ranks + r)};
-       }},
-      {"zigzag_late_part_before", "the late part of zigzag rank r is taken for part 2P - 2 - r",
-       zigzag,
-       [](const Deal& d, int r) {
-         return std::vector{d.part(r), d.part(d.parts() - 2 - r)};
-       }},
-      {"zigzag_late_part_after", "the late part of zigzag rank r is taken for part 2P - r", zigzag,
-       [](const Deal& d, int r) {
-         return std::vector{d.part(r), d.part(d.parts() - r)};
-       }},
-      {"zigzag_early_part_after", "the early part of zigzag rank r is taken for part r + 1", zigzag,
-       [](const Deal& d, int r) {
-         return std::vector{d.part(r + 1), d.part(d.parts() - 1 - r)};
-       }},
-      {"zigzag_taken_for_contiguous", "zigzag rank r is taken to hold parts 2 r and 2 r + 1",
-       zigzag,
-       [](const Deal& d, int r) {
-         return std::vector{d.part(2 * r), d.part(2 * r + 1)};
-       }},
-      {"zigzag_parts_exchanged",
-       "the early and the late part of a zigzag rank are taken for each other", zigzag,
-       [](const Deal& d, int r) {
-         return std::vector{d.part(d.parts() - 1 - r), d.part(r)};
-       }},
-      {"zigzag_late_part_from_its_end", "the late part of a zigzag rank is taken from its end",
-       zigzag,
-       [](const Deal& d, int r) {
-         const Run late = d.part(d.parts() - 1 - r);
-         return std::vector{d.part(r), Run{late.first + late.count - 1, late.count, -1}};
-       }},
-      {"stripes_without_offset", "striped positions lack the offset of their rank", striped,
-       [](const Deal& d, int r) {
-         return std::vector<Run>{{0, d.stripe(r).count, d.ranks}};
-       }},
-      {"stripes_from_behind", "striped tokens are dealt out beginning with the last rank", striped,
-       [](const Deal& d, int r) {
-         return std::vector<Run>{{d.ranks - 1 - r, d.stripe(r).count, d.ranks}};
-       }},
-      {"stripes_one_further", "striped positions begin one token too late", striped,
-       [](const Deal& d, int r) {
-         return std::vector<Run>{{r + 1, d.stripe(r).count, d.ranks}};
-       }},
-      {"stripes_taken_for_neighbours", "rows of a striped rank are taken for neighbours", striped,
-       [](const Deal& d, int r) {
-         return std::vector<Run>{{r, d.stripe(r).count}};
-       }},
-      {"stripes_taken_for_contiguous", "a striped rank is taken to hold one block", striped,
-       [](const Deal& d, int r) { return std::vector{d.part(r)}; }},
-      {"longer_parts_forgotten_in_zigzag",
-       "part p is taken to begin at p times its least length, whatever parts before it are longer",
-       zigzag,
-       [](const Deal& d, int r) {
-         const int late = d.parts() - 1 - r;
-         return std::vector<Run>{{r * d.length(), d.part(r).count},
-                                 {late * d.length(), d.part(late).count}};
-       }},
-      {"longer_parts_forgotten",
-       "rank r is taken to begin at r times the least length, whatever ranks before it are longer",
-       contiguous,
-       [](const Deal& d, int r) {
-         return std::vector<Run>{{r * d.length(), d.part(r).count}};
-       }},
-      {"ranks_all_as_long_as_the_own", "rank r is taken to begin at r times its own length",
-       contiguous,
-       [](const Deal& d, int r) {
-         return std::vector<Run>{{r * d.part(r).count, d.part(r).count}};
-       }},
-      {"ranks_from_behind", "ranks are taken to hold blocks from the end of the sequence on",
-       contiguous, [](const Deal& d, int r) { return std::vector{d.part(d.ranks - 1 - r)}; }}};
-  return all;
-}
+constexpr DealtEdit kDealtEdits[] = {
+    {"zigzag_taken_for_one_run", "rows of a zigzag rank are taken for neighbours",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       return std::vector<Run>{{d.part(r).first, d.tokens}};
+     }},
+    {"zigzag_not_mirrored",
+     "the late part of zigzag rank r is taken for part P + r, which is not the one that makes up "
+     "for its early part",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       return std::vector{d.part(r), d.part(d.ranks + r)};
+     }},
+    {"zigzag_late_part_before", "the late part of zigzag rank r is taken for part 2P - 2 - r",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       return std::vector{d.part(r), d.part(d.parts() - 2 - r)};
+     }},
+    {"zigzag_late_part_after", "the late part of zigzag rank r is taken for part 2P - r",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       return std::vector{d.part(r), d.part(d.parts() - r)};
+     }},
+    {"zigzag_early_part_after", "the early part of zigzag rank r is taken for part r + 1",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       return std::vector{d.part(r + 1), d.part(d.parts() - 1 - r)};
+     }},
+    {"zigzag_taken_for_contiguous", "zigzag rank r is taken to hold parts 2 r and 2 r + 1",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       return std::vector{d.part(2 * r), d.part(2 * r + 1)};
+     }},
+    {"zigzag_parts_exchanged",
+     "the early and the late part of a zigzag rank are taken for each other", LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       return std::vector{d.part(d.parts() - 1 - r), d.part(r)};
+     }},
+    {"zigzag_late_part_from_its_end", "the late part of a zigzag rank is taken from its end",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       const Run late = d.part(d.parts() - 1 - r);
+       return std::vector{d.part(r), Run{late.first + late.count - 1, late.count, -1}};
+     }},
+    {"stripes_without_offset", "striped positions lack the offset of their rank",
+     LayoutKind::striped,
+     [](const Deal& d, int r) {
+       return std::vector<Run>{{0, d.stripe(r).count, d.ranks}};
+     }},
+    {"stripes_from_behind", "striped tokens are dealt out beginning with the last rank",
+     LayoutKind::striped,
+     [](const Deal& d, int r) {
+       return std::vector<Run>{{d.ranks - 1 - r, d.stripe(r).count, d.ranks}};
+     }},
+    {"stripes_one_further", "striped positions begin one token too late", LayoutKind::striped,
+     [](const Deal& d, int r) {
+       return std::vector<Run>{{r + 1, d.stripe(r).count, d.ranks}};
+     }},
+    {"stripes_taken_for_neighbours", "rows of a striped rank are taken for neighbours",
+     LayoutKind::striped,
+     [](const Deal& d, int r) {
+       return std::vector<Run>{{r, d.stripe(r).count}};
+     }},
+    {"stripes_taken_for_contiguous", "a striped rank is taken to hold one block",
+     LayoutKind::striped, [](const Deal& d, int r) { return std::vector{d.part(r)}; }},
+    {"longer_parts_forgotten_in_zigzag",
+     "part p is taken to begin at p times its least length, whatever parts before it are longer",
+     LayoutKind::zigzag,
+     [](const Deal& d, int r) {
+       const int late = d.parts() - 1 - r;
+       return std::vector<Run>{{r * d.length(), d.part(r).count},
+                               {late * d.length(), d.part(late).count}};
+     }},
+    {"longer_parts_forgotten",
+     "rank r is taken to begin at r times the least length, whatever ranks before it are longer",
+     LayoutKind::contiguous,
+     [](const Deal& d, int r) {
+       return std::vector<Run>{{r * d.length(), d.part(r).count}};
+     }},
+    {"ranks_all_as_long_as_the_own", "rank r is taken to begin at r times its own length",
+     LayoutKind::contiguous,
+     [](const Deal& d, int r) {
+       return std::vector<Run>{{r * d.part(r).count, d.part(r).count}};
+     }},
+    {"ranks_from_behind", "ranks are taken to hold blocks from the end of the sequence on",
+     LayoutKind::contiguous,
+     [](const Deal& d, int r) { return std::vector{d.part(d.ranks - 1 - r)}; }}};
 
 /// The tokens that the rows of each rank are taken for; -1 where no token is.
 std::vector<Tokens> taken_tokens(const Layout& layout, const DealtEdit& edit) {
@@ -307,7 +310,7 @@ Prediction by_places(const Scene& scene, const PlaceEdit& edit) {
 
 std::vector<Hypothesis> layout_edits() {
   std::vector<Hypothesis> all;
-  for (const DealtEdit& edit : dealt_edits()) {
+  for (const DealtEdit& edit : kDealtEdits) {
     const Suspect suspect{std::string("layout.") + edit.id, edit.words};
     for (const Rows rows : {Rows::both, Rows::queries, Rows::keys}) {
       all.push_back(by_model(suspect, [=](Model& model) { ask_as_dealt(model, edit, rows); }));
@@ -319,7 +322,7 @@ std::vector<Hypothesis> layout_edits() {
   }
   for (const PlaceEdit& edit : place_edits()) {
     const auto dealt =
-        std::ranges::find(dealt_edits(), std::string_view(edit.id),
+        std::ranges::find(kDealtEdits, std::string_view(edit.id),
                           [](const DealtEdit& other) { return std::string_view(other.id); });
     const char* words = edit.words ? edit.words : dealt->words;
     all.push_back({{std::string("layout.") + edit.id, words},

@@ -88,7 +88,7 @@ LawResult gradients_equal_exact(const Subject& subject, const Case& c) {
   AttentionInput input = inputs.input();
   input.dout = trial.dout.view();
   MeasuredGradients measured = measure_gradients(subject, trial, input);
-  const LawResult forward = rows_equal_exact(subject, c, trial.base, measured.outputs);
+  LawResult forward = rows_equal_exact(subject, c, trial.base, measured.outputs);
   if (forward.outcome == Outcome::broken) return forward;
   return both(equal_exact(measured), forward);
 }
