@@ -47,7 +47,7 @@ TEST(CompareTest, infinities_equal_themselves_and_nothing_else) {
       EXPECT_TRUE(compare_one(infinity, infinity, allowed).passed());
       EXPECT_EQ(compare_one(infinity, infinity, allowed).worst.ratio, 0.0);
       for (const double other : {-infinity, 0.0, 1e308, -1e308}) {
-        // Where anything is allowed, a number beyond the range of its type may come out infinite.
+        // A number beyond the range of its type may come out infinite where anything is allowed.
         const bool is_beyond = std::isinf(allowed) && std::isfinite(other);
         EXPECT_EQ(compare_one(infinity, other, allowed).passed(), is_beyond);
         EXPECT_FALSE(compare_one(other, infinity, allowed).passed());
