@@ -205,8 +205,10 @@ void check_token(const TokenFields& fields, const Case& c) {
   }
   const std::int64_t tokens = std::max(s.q_tokens, s.kv_tokens);
   const std::int64_t channels = std::max(s.head_dim, s.v_dim);
-  std::int64_t size = s.batch * s.q_heads;  // both at most 1024
-  if (__builtin_mul_overflow(size, tokens * channels, &size) || size > kMostElements) {
+  std::int64_t size = s.batch * s.q_heads;
+  const bool has_too_many_heads = size > kMostElements;  // where there are no tokens, too
+  if (has_too_many_heads || __builtin_mul_overflow(size, tokens * channels, &size) ||
+      size > kMostElements) {
     fields.fail("q", "tensors of at most 2^26 elements", std::to_string(tokens));
   }
   check_pairs(fields, c);

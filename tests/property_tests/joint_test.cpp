@@ -164,6 +164,14 @@ TEST(PlannedCases, have_each_product_of_sizes_of_models_in_each_dtype) {
   }
 }
 
+TEST(PlannedCases, of_more_heads_than_memory_holds_have_no_token) {
+  const std::string token =
+      "b1048576.h1048576.g1.q0.k0.d1.v1.r1.f32.unit.contiguous.next.normal.threads.buffered.n0.x4."
+      "y4."
+      "ring.c2.full.s1";
+  EXPECT_ANY_THROW(from_token(token));
+}
+
 TEST(PlannedCases, are_few_for_a_subject_that_compiles_for_each_shape) {
   Capabilities can = everything();
   can.add({Ability::few_shapes});
