@@ -14,17 +14,6 @@
 namespace ringlab::verify {
 namespace {
 
-bool is_dense(const TensorView<const double>& view) {
-  const Strides dense = dense_strides(view.extents);
-  const auto same = [](std::int64_t extent, std::int64_t stride, std::int64_t wanted) {
-    return extent <= 1 || stride == wanted;
-  };
-  return same(view.extents.batch, view.strides.batch, dense.batch) &&
-         same(view.extents.heads, view.strides.head, dense.head) &&
-         same(view.extents.tokens, view.strides.token, dense.token) &&
-         same(view.extents.channels, view.strides.channel, dense.channel);
-}
-
 /// Points `view` at a copy in `copies` unless it is dense already. Dense views keep their address.
 void make_dense(TensorView<const double>& view, std::vector<Tensor<double>>& copies) {
   if (is_dense(view)) {
@@ -142,6 +131,17 @@ bool same_pairs(const Mask& a, const Mask& b) {
 }
 
 }  // namespace
+
+bool is_dense(const TensorView<const double>& view) {
+  const Strides dense = dense_strides(view.extents);
+  const auto same = [](std::int64_t extent, std::int64_t stride, std::int64_t wanted) {
+    return extent <= 1 || stride == wanted;
+  };
+  return same(view.extents.batch, view.strides.batch, dense.batch) &&
+         same(view.extents.heads, view.strides.head, dense.head) &&
+         same(view.extents.tokens, view.strides.token, dense.token) &&
+         same(view.extents.channels, view.strides.channel, dense.channel);
+}
 
 std::optional<Mask> plainer_mask(const Mask& mask) {
   for (const Mask& plain : plain_masks(mask)) {

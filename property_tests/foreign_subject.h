@@ -24,6 +24,9 @@ Subject foreign_subject(Subject raw);
 /// matrix of bits that it does not take, where there is one.
 Problem as_read(const Capabilities& can, Problem problem);
 
+/// True when the elements lie one after the other, whatever the strides of extents of 1 are.
+bool is_dense(const TensorView<const double>& view);
+
 /// A mask without matrices of bits that allows the same pairs: none, causal, or a window. Nothing
 /// when there is no such mask. O(queries · keys).
 std::optional<Mask> plainer_mask(const Mask& mask);

@@ -1,8 +1,10 @@
 #include "property_tests/sampled_check.h"
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 #include <set>
+#include <utility>
 
 #include "reference/attention/exact.h"
 #include "reference/core/checks.h"
@@ -91,24 +93,29 @@ void merge(TensorReport part, const SampledCheck& check, std::int64_t batch, std
   whole.unbounded += part.unbounded;
 }
 
-/// Picks the numbers of a group from one per query head; none stay none.
-std::vector<double> part_of(const std::vector<double>& per_head, std::int64_t first,
-                            std::int64_t count) {
-  if (per_head.empty()) return {};
-  return {per_head.begin() + first, per_head.begin() + first + count};
-}
-
 /// The `count` query heads from `first` as a problem of their own.
 Problem problem_of(const Problem& whole, std::int64_t first, std::int64_t count) {
   Problem problem = whole;
   problem.shape.batch = problem.shape.kv_heads = 1;
   problem.shape.q_heads = count;
-  problem.modifiers.alibi_slopes = part_of(whole.modifiers.alibi_slopes, first, count);
-  problem.modifiers.sinks = part_of(whole.modifiers.sinks, first, count);
+  std::vector<std::int64_t> heads(static_cast<std::size_t>(count));
+  std::iota(heads.begin(), heads.end(), first);
+  problem.modifiers = modifiers_of_heads(whole.modifiers, heads);
   return problem;
 }
 
 }  // namespace
+
+Modifiers modifiers_of_heads(Modifiers modifiers, const std::vector<std::int64_t>& heads) {
+  for (std::vector<double>* per_head : {&modifiers.alibi_slopes, &modifiers.sinks}) {
+    if (per_head->empty()) continue;  // none stay none
+    std::vector<double> kept;
+    for (const std::int64_t head : heads)
+      kept.push_back((*per_head)[static_cast<std::size_t>(head)]);
+    *per_head = std::move(kept);
+  }
+  return modifiers;
+}
 
 // Dropped pairs depend on the numbers of batch and head, which differ in a group taken alone.
 void refuse_dropout(const Problem& problem) {

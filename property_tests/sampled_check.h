@@ -18,6 +18,9 @@ namespace ringlab::verify {
 /// the middle of the widest gap, as long as rows are wanted. All rows when `count` is not less.
 std::vector<std::int64_t> sample_rows(const Layout& queries, std::int64_t count);
 
+/// The modifiers with the slopes and sinks of these query heads alone.
+Modifiers modifiers_of_heads(Modifiers modifiers, const std::vector<std::int64_t>& heads);
+
 /// Usage error for a problem with dropout, of which some rows cannot be checked alone.
 void refuse_dropout(const Problem& problem);
 

@@ -89,8 +89,10 @@ std::int64_t span_of(const TensorView<const double>& view) {
 PassEnvelope envelope_of(const Capabilities& can, const AttentionInput& input,
                          const RunOptions& options) {
   PassEnvelope one{.calls = 1, .sizes = {}, .kinds = {}};
-  one.meetings.add(classes_of_call(can, input, options));
-  const Problem problem = as_read(can, input.problem);
+  AttentionInput read = input;
+  read.problem = as_read(can, input.problem);
+  one.meetings.add(classes_of_call(can, read, options));
+  const Problem& problem = read.problem;
   const Shape& s = problem.shape;
   const auto size = [&](const char* name, std::int64_t value) {
     one.sizes[name].add({value, value});

@@ -7,20 +7,9 @@
 namespace ringlab::verify {
 
 CoveringDesign::CoveringDesign(const FactorClasses& classes, Draws& draws)
-    : classes_(classes), draws_(draws) {
-  for (std::size_t i = 0; i < kFactors; ++i) {
-    if (!classes[i].empty()) factors_.push_back(static_cast<Factor>(i));
-  }
-  for (const Factor first : factors_) {
-    for (const Factor second : factors_) {
-      if (first < second) add_pairs(first, second);
-    }
-  }
-}
-
-void CoveringDesign::add_pairs(Factor first, Factor second) {
-  for (const std::int8_t one : classes_of(first)) {
-    for (const std::int8_t other : classes_of(second)) open_.push_back({first, one, second, other});
+    : classes_(classes), draws_(draws), open_(pairs_of(classes)) {
+  for (const Factor factor : kAllFactors) {
+    if (!classes_of(factor).empty()) factors_.push_back(factor);
   }
 }
 

@@ -1,7 +1,6 @@
 // Covering designs: few rows in which every class of a factor meets every class of each other one.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -11,8 +10,6 @@
 
 namespace ringlab::verify {
 
-/// The classes that each factor may have.
-using FactorClasses = std::array<std::vector<std::int8_t>, kFactors>;
 /// True when a row can be completed; classes that are not chosen yet are kNoClass.
 using Fits = std::function<bool(const Classes&)>;
 
@@ -28,7 +25,6 @@ class CoveringDesign {
   std::optional<Classes> next(const Fits& fits);
 
  private:
-  void add_pairs(Factor first, Factor second);
   const std::vector<std::int8_t>& classes_of(Factor factor) const {
     return classes_[static_cast<std::size_t>(factor)];
   }

@@ -44,14 +44,9 @@ std::int8_t class_of_modifiers(const Modifiers& modifiers) {
 }
 
 InputOrder order_of(const TensorView<const double>& view) {
-  const Extents& e = view.extents;
-  const Strides& s = view.strides;
-  if (e.size() == 0) return InputOrder::dense;
-  if (e.channels > 1 && s.channel != 1) return InputOrder::channels_apart;
-  const bool is_dense = (e.tokens == 1 || s.token == e.channels) &&
-                        (e.heads == 1 || s.head == e.tokens * e.channels) &&
-                        (e.batch == 1 || s.batch == e.heads * e.tokens * e.channels);
-  return is_dense ? InputOrder::dense : InputOrder::rows_apart;
+  if (view.extents.size() == 0 || is_dense(view)) return InputOrder::dense;
+  return view.extents.channels > 1 && view.strides.channel != 1 ? InputOrder::channels_apart
+                                                                : InputOrder::rows_apart;
 }
 
 bool takes(const Capabilities& can, std::size_t kind) {
@@ -106,8 +101,7 @@ std::int8_t count_classes(Factor factor) {
 bool claims(Factor factor, std::int8_t number, const Capabilities& can) {
   switch (factor) {
     case Factor::dtype:
-      return std::count(can.dtypes.begin(), can.dtypes.end(),
-                        kDTypes[static_cast<std::size_t>(number)]) > 0;
+      return std::count(can.dtypes.begin(), can.dtypes.end(), dtype_of_class(number)) > 0;
     case Factor::head_dim:
       return claims_channels(can, size_classes(factor)[static_cast<std::size_t>(number)]);
     case Factor::v_dim:
@@ -135,13 +129,7 @@ bool claims(Factor factor, std::int8_t number, const Capabilities& can) {
 
 }  // namespace
 
-std::string_view factor_name(Factor factor) {
-  constexpr std::array<std::string_view, kFactors> kNames = {
-      "dtype",   "head_dim", "v_dim", "heads per K/V head", "K/V heads", "batch",
-      "queries", "keys",     "mask",  "modifiers",          "scale",     "strides",
-      "threads", "ranks"};
-  return kNames[static_cast<std::size_t>(factor)];
-}
+DType dtype_of_class(std::int8_t number) { return kDTypes[static_cast<std::size_t>(number)]; }
 
 std::vector<SizeClass> size_classes(Factor factor) {
   switch (factor) {
@@ -186,7 +174,7 @@ const std::vector<std::vector<std::size_t>>& mask_classes() {
 
 std::string class_words(Factor factor, std::int8_t number) {
   const auto at = static_cast<std::size_t>(number);
-  if (factor == Factor::dtype) return std::string(dtype_info(kDTypes[at]).name);
+  if (factor == Factor::dtype) return std::string(dtype_info(dtype_of_class(number)).name);
   if (factor == Factor::v_dim) return number == 0 ? "= head_dim" : "another";
   if (factor == Factor::scale) return number == 0 ? "1/sqrt(head_dim)" : "another";
   if (factor == Factor::strides) {
@@ -221,9 +209,17 @@ std::vector<std::int8_t> claimed_classes(Factor factor, const Capabilities& can)
   return claimed;
 }
 
+FactorClasses claimed_classes(const Capabilities& can) {
+  FactorClasses classes;
+  for (const Factor factor : kAllFactors) {
+    classes[static_cast<std::size_t>(factor)] = claimed_classes(factor, can);
+  }
+  return classes;
+}
+
 Classes classes_of_call(const Capabilities& can, const AttentionInput& input,
                         const RunOptions& options) {
-  const Problem problem = as_read(can, input.problem);
+  const Problem& problem = input.problem;
   const Shape& s = problem.shape;
   Classes classes;
   const auto size = [&](Factor factor, std::int64_t value) {

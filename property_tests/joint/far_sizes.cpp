@@ -58,11 +58,17 @@ class FarSizes {
   }
 
   void add(Case c, std::int8_t mask) {
-    if (!can_.has(Ability::rectangular)) c.shape.q_tokens = c.shape.kv_tokens;
+    c.shape = as_taken(c.shape);
     c.mask = planned_mask(draws_, mask, c.shape);
+    if (c.shape.q_tokens * c.shape.kv_tokens <= kMostDrawnPairs) keep(std::move(c));
+  }
+  Shape as_taken(Shape s) const {
+    if (!can_.has(Ability::rectangular)) s.q_tokens = s.kv_tokens;
+    return s;
+  }
+  void keep(Case c) {
     c.seed += round_ * kCaseSeeds;
-    const bool has_too_many_pairs = c.shape.q_tokens * c.shape.kv_tokens > kMostDrawnPairs;
-    if (!has_too_many_pairs) cases_.push_back(fitted(std::move(c)));
+    cases_.push_back(fitted(std::move(c)));
   }
 
   void add_keys(std::int64_t power, std::int8_t mask) {
@@ -111,10 +117,9 @@ class FarSizes {
     DocumentsMask mask;
     for (std::size_t i = 0; i < documents; ++i) mask.lengths.push_back(draws_.between(1, 3));
     for (const std::int64_t length : mask.lengths) c.shape.kv_tokens += length;
-    if (!can_.has(Ability::rectangular)) c.shape.q_tokens = c.shape.kv_tokens;
+    c.shape = as_taken(c.shape);
     c.mask = CaseMask({mask});
-    c.seed += round_ * kCaseSeeds;
-    cases_.push_back(fitted(std::move(c)));
+    keep(std::move(c));
   }
 
   const Capabilities& can_;

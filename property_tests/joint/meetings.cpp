@@ -11,21 +11,15 @@ namespace {
 constexpr std::int8_t kOf32Channels = 1, kOf64Channels = 2, kOf128Channels = 4;
 constexpr std::array<std::int8_t, 3> kGroups = {0, 2, 3}, kLengths = {3, 4, 5};
 
-std::vector<Factor> all_factors() {
-  std::vector<Factor> factors;
-  for (std::size_t i = 0; i < kFactors; ++i) factors.push_back(static_cast<Factor>(i));
-  return factors;
-}
-
 bool has(const std::vector<std::int8_t>& classes, std::int8_t number) {
   return std::find(classes.begin(), classes.end(), number) != classes.end();
 }
 
+}  // namespace
+
 bool is_other_width(std::int8_t channels) {
   return channels >= kOf32Channels && channels != kOf64Channels && channels != kOf128Channels;
 }
-
-}  // namespace
 
 std::string ClassPair::words() const {
   return fmt::format("{} {} × {} {}", factor_name(first), class_words(first, first_class),
@@ -46,9 +40,8 @@ std::size_t Meetings::index_of(const ClassPair& pair) {
 }
 
 void Meetings::add(const Classes& call) {
-  static const std::vector<Factor> factors = all_factors();
-  for (const Factor first : factors) {
-    for (const Factor second : factors) {
+  for (const Factor first : kAllFactors) {
+    for (const Factor second : kAllFactors) {
       if (first >= second || call[first] == kNoClass || call[second] == kNoClass) continue;
       pairs_.set(index_of({first, call[first], second, call[second]}));
     }
@@ -76,20 +69,23 @@ std::int64_t Meetings::calls(const Cell& cell) const {
   return sum;
 }
 
-std::vector<ClassPair> claimed_pairs(const Capabilities& can) {
-  const std::vector<Factor> factors = all_factors();
+std::vector<ClassPair> pairs_of(const FactorClasses& classes) {
   std::vector<ClassPair> pairs;
-  for (const Factor first : factors) {
-    for (const Factor second : factors) {
+  for (const Factor first : kAllFactors) {
+    for (const Factor second : kAllFactors) {
       if (first >= second) continue;
-      for (const std::int8_t one : claimed_classes(first, can)) {
-        for (const std::int8_t other : claimed_classes(second, can)) {
+      for (const std::int8_t one : classes[static_cast<std::size_t>(first)]) {
+        for (const std::int8_t other : classes[static_cast<std::size_t>(second)]) {
           pairs.push_back({first, one, second, other});
         }
       }
     }
   }
   return pairs;
+}
+
+std::vector<ClassPair> claimed_pairs(const Capabilities& can) {
+  return pairs_of(claimed_classes(can));
 }
 
 std::vector<Meetings::Cell> claimed_cells(const Capabilities& can) {

@@ -49,8 +49,12 @@ class Meetings {
 /// "bf16, head_dim 128, 8 … heads per K/V head, 8192 … keys".
 std::string cell_words(const Meetings::Cell& cell);
 
+/// All pairs of classes of two factors.
+std::vector<ClassPair> pairs_of(const FactorClasses& classes);
 /// All pairs of classes that a subject with these abilities claims to take.
 std::vector<ClassPair> claimed_pairs(const Capabilities& can);
+/// True for a class of head_dim from 32 channels on that is neither 64 nor 128.
+bool is_other_width(std::int8_t channels);
 /// The cells of 64, 128 and other channels, 1, 4 and 8 heads of a group, 512, 2048 and 8192 keys in
 /// each dtype, as far as the subject claims them. A cell for "other" channels has the class kNoClass.
 std::vector<Meetings::Cell> claimed_cells(const Capabilities& can);

@@ -43,11 +43,8 @@ class Planner {
         pass_{in_round(pass.cells, round), in_round(pass.pairs, round), pass.enlargements,
               pass.compares_all_rows},
         round_(round),
-        draws_(seed) {
-    for (std::size_t i = 0; i < kFactors; ++i) {
-      classes_[i] = claimed_classes(static_cast<Factor>(i), can);
-    }
-  }
+        draws_(seed),
+        classes_(claimed_classes(can)) {}
 
   std::vector<Case> cases() {
     CoveringDesign design(classes_, draws_);
@@ -70,12 +67,8 @@ class Planner {
  private:
   /// The cells of the product as rows that are begun; other channels take turns.
   std::vector<Classes> cells() {
-    std::vector<std::int8_t> others;
-    for (const std::int8_t width : classes_of(Factor::head_dim)) {
-      const SizeClass channels = size_classes(Factor::head_dim)[static_cast<std::size_t>(width)];
-      if (channels.first > 31 && channels.first != 64 && channels.first != 128)
-        others.push_back(width);
-    }
+    std::vector<std::int8_t> others = classes_of(Factor::head_dim);
+    std::erase_if(others, [](std::int8_t width) { return !is_other_width(width); });
     std::vector<Classes> rows;
     for (const Meetings::Cell& cell : claimed_cells(can_)) {
       Classes row;
@@ -199,7 +192,7 @@ class Planner {
   Case case_of(const Classes& row) {
     Case c = random_case(draws_);
     c.shape = drawn_shape(row);
-    c.dtype = dtype_of(row);
+    c.dtype = dtype_of_class(row[Factor::dtype]);
     c.mask = planned_mask(draws_, row[Factor::mask], c.shape);
     c.modifiers = modifiers_of(row[Factor::modifiers]);
     c.scale = row[Factor::scale] == 0 ? ScaleKind::rsqrt
@@ -212,13 +205,6 @@ class Planner {
     const auto order = static_cast<std::uint64_t>(std::max<std::int8_t>(0, row[Factor::strides]));
     c.seed = c.seed / kPlannedSeeds * kPlannedSeeds + order + round_ * kCaseSeeds;
     return fitted(std::move(c));
-  }
-
-  DType dtype_of(const Classes& row) const {
-    for (const DType dtype : can_.dtypes) {
-      if (dtype_info(dtype).name == class_words(Factor::dtype, row[Factor::dtype])) return dtype;
-    }
-    return DType::f32;
   }
 
   CaseModifiers modifiers_of(std::int8_t number) {
@@ -262,14 +248,15 @@ std::vector<Case> planned_cases(const Capabilities& can, const PlannedPass& pass
 ComparedRows compared_rows(const Case& c) {
   const Shape& s = c.shape;
   const std::int64_t group = s.q_heads / s.kv_heads;
-  ComparedRows rows{.heads = s.q_heads};
+  std::int64_t heads = s.q_heads, first = 0, step = 1;
   if (c.modifiers.dropout_percent == 0 && compared_heads(s) < group) {
-    rows.heads = compared_heads(s);
-    rows.head_step = (group - 1) / (rows.heads - 1);
+    heads = compared_heads(s);
+    step = (group - 1) / (heads - 1);
     // The heads from the first on, or those to the last.
-    if (c.seed / kPlannedSeeds % 2 == 1)
-      rows.first_head = group - 1 - rows.head_step * (rows.heads - 1);
+    if (c.seed / kPlannedSeeds % 2 == 1) first = group - 1 - step * (heads - 1);
   }
+  ComparedRows rows;
+  for (std::int64_t i = 0; i < heads; ++i) rows.heads.push_back(first + i * step);
   const std::int64_t count = std::min(s.q_tokens, kMostQueriesCompared);
   for (std::int64_t i = 0; i < count; ++i) {
     rows.queries.push_back(count == 1 ? 0 : i * (s.q_tokens - 1) / (count - 1));

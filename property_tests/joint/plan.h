@@ -45,11 +45,10 @@ std::vector<Case> planned_cases(const Capabilities& can, const PlannedPass& pass
 std::vector<Case> far_cases(const Capabilities& can, bool few_pairs, std::uint64_t seed,
                             std::uint64_t round);
 
-/// Rows of o that a case compares with the reference: (head of a group, query), all where they are
-/// few. Heads are at even distances, and some of a group where there is one K/V head.
+/// Rows of o that a case compares with the reference, all where they are few: heads at even
+/// distances, some of a group where there is one K/V head, and queries of each.
 struct ComparedRows {
-  std::int64_t first_head = 0, head_step = 1, heads = 1;
-  std::vector<std::int64_t> queries = {};
+  std::vector<std::int64_t> heads = {}, queries = {};
 };
 ComparedRows compared_rows(const Case& c);
 /// Seeds so far apart stand for the same memory orders, and for other values.

@@ -63,6 +63,11 @@ Judgement judge(const Subject& subject, const Trial& trial) {
   return judgement;
 }
 
+ExactForward sufficient_forward(const AttentionInput& input, const ExactOptions& options) {
+  return input.problem.dtype == DType::f64 ? exact_forward(input, options)
+                                           : fast_forward(input, options);
+}
+
 Tensor<double> value_errors(const Subject& subject, const Trial& trial) {
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   const Tensor<double>& v = trial.data.v;

@@ -32,6 +32,9 @@ RunResult run_trial(const Subject& subject, const Trial& trial);
 /// The outputs of run_trial().
 AttentionOutput attend(const Subject& subject, const Trial& trial);
 
+/// The answer of the faster oracle where that will do, of the exact one for f64.
+ExactForward sufficient_forward(const AttentionInput& input, const ExactOptions& options = {});
+
 /// The oracle's answer and the tolerance of this subject's profile.
 struct Judgement {
   ExactForward exact;

@@ -29,8 +29,9 @@ struct Confinement {
 ///
 /// The new process sees no process but its own descendants, no network but a loopback of its own,
 /// no descriptor above kSocket. It reads the system's libraries and `wanted.files`, writes in memory
-/// of its own, or in the scratch folder, alone ($TMPDIR, $HOME), gains no privileges and has none. It ends, with whatever it
-/// started, when the other end of the socket is closed: by its owner or with it.
+/// of its own, or in the scratch folder, alone ($TMPDIR, $HOME), gains no privileges and has none.
+/// It ends, with whatever it started, when the other end of the socket is closed: by its owner or
+/// with it.
 std::string confine(const Confinement& wanted);
 
 }  // namespace ringlab::plugins

@@ -80,16 +80,8 @@ TEST(Factors, that_a_subject_does_not_claim_have_no_classes_but_the_plainest) {
   EXPECT_THAT(masks, Not(Contains("causal+window")));
 }
 
-FactorClasses claimed(const Capabilities& can) {
-  FactorClasses classes;
-  for (std::size_t i = 0; i < kFactors; ++i) {
-    classes[i] = claimed_classes(static_cast<Factor>(i), can);
-  }
-  return classes;
-}
-
 TEST(CoveringDesign, brings_all_pairs_together_in_few_rows) {
-  const FactorClasses classes = claimed(everything());
+  const FactorClasses classes = claimed_classes(everything());
   Draws draws(5);
   CoveringDesign design(classes, draws);
   Meetings met;
@@ -106,7 +98,7 @@ TEST(CoveringDesign, brings_all_pairs_together_in_few_rows) {
 }
 
 TEST(CoveringDesign, leaves_out_what_does_not_fit_and_tries_it_again_when_more_fits) {
-  const FactorClasses classes = claimed(everything());
+  const FactorClasses classes = claimed_classes(everything());
   Draws draws(5);
   CoveringDesign design(classes, draws);
   const auto is_small = [](const Classes& row) { return row[Factor::keys] < 4; };

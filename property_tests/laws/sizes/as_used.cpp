@@ -9,6 +9,7 @@
 #include "property_tests/laws/groups.h"
 #include "property_tests/laws/shapes.h"
 #include "property_tests/laws/structure/memory_orders.h"
+#include "property_tests/sampled_check.h"
 
 namespace ringlab::verify {
 namespace {
@@ -16,24 +17,22 @@ namespace {
 /// The cost of planned cases: simpler ones are tried so many times fewer.
 constexpr int kAsUsedCost = 10;
 
-/// The inputs in the memory order of the case.
+/// The inputs in the memory order of the case, kept as long as this is.
 class LaidOut {
  public:
-  LaidOut(const Case& c, const Trial& trial) : problem_(trial.problem), dense_(trial.input()) {
+  LaidOut(const Case& c, const Trial& trial) : input_(trial.input()) {
     constexpr std::int64_t kStream = -10;
-    is_dense_ = input_order(c) == InputOrder::dense;
-    if (is_dense_) return;
+    if (input_order(c) == InputOrder::dense) return;
     Draws draws(c.seed, {kStream});
     const auto place = input_order(c) == InputOrder::rows_apart ? guarded_rows : guarded;
     copies_ = {place(trial.data.q, draws), place(trial.data.k, draws), place(trial.data.v, draws)};
+    input_ = copies_.input(trial.problem);
   }
-  AttentionInput input() const { return is_dense_ ? dense_ : copies_.input(problem_); }
+  const AttentionInput& input() const { return input_; }
 
  private:
-  const Problem& problem_;
-  AttentionInput dense_;
-  bool is_dense_ = true;
   GuardedInputs copies_;
+  AttentionInput input_;
 };
 
 /// The input of those heads alone.
@@ -42,14 +41,7 @@ AttentionInput with_heads(AttentionInput input, const Indices& heads) {
   input.problem.shape.q_heads = input.q.extents.heads = std::ssize(heads);
   input.q.data += input.q.offset(0, heads.front(), 0, 0);
   input.q.strides.head *= heads[1] - heads[0];
-  Modifiers& modifiers = input.problem.modifiers;
-  for (std::vector<double>* per_head : {&modifiers.alibi_slopes, &modifiers.sinks}) {
-    std::vector<double> kept;
-    for (const std::int64_t head : heads) {
-      if (!per_head->empty()) kept.push_back((*per_head)[static_cast<std::size_t>(head)]);
-    }
-    *per_head = std::move(kept);
-  }
+  input.problem.modifiers = modifiers_of_heads(std::move(input.problem.modifiers), heads);
   return input;
 }
 
@@ -57,19 +49,15 @@ AttentionInput with_heads(AttentionInput input, const Indices& heads) {
 LawResult rows_equal_exact(const Subject& subject, const Case& c, const Trial& trial,
                            const AttentionOutput& got) {
   const ComparedRows rows = compared_rows(c);
-  Indices heads;
-  for (std::int64_t i = 0; i < rows.heads; ++i)
-    heads.push_back(rows.first_head + i * rows.head_step);
-  const AttentionInput input = with_heads(trial.input(), heads);
+  const AttentionInput input = with_heads(trial.input(), rows.heads);
   // Only one case of foreign code is at work at a time: the other threads have nothing to do.
   const ExactOptions options{.rows = rows.queries,
                              .threads = subject.can.has(Ability::foreign) ? 2 : 1};
-  const ExactForward exact = trial.problem.dtype == DType::f64 ? exact_forward(input, options)
-                                                               : fast_forward(input, options);
+  const ExactForward exact = sufficient_forward(input, options);
   const ForwardTolerance allowed =
       forward_tolerance(input, exact, subject.profile(trial.problem, trial.options), options);
-  return compared(compare_forward({pick_heads(pick_tokens(got.out, rows.queries), heads),
-                                   pick_heads(pick_tokens(got.lse, rows.queries), heads)},
+  return compared(compare_forward({pick_heads(pick_tokens(got.out, rows.queries), rows.heads),
+                                   pick_heads(pick_tokens(got.lse, rows.queries), rows.heads)},
                                   exact, allowed));
 }
 
