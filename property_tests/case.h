@@ -28,6 +28,7 @@ enum class Family {
   // For long rows of planned cases, in which a key that is lost or read twice shows.
   one_channel,  ///< the value of a key has one channel that is not 0, between 1 and 2 in size
   heavy_key,    ///< one key of a head, mostly beside a tile or a power of two, outweighs the others
+  cancelling,   ///< products of q and k beyond the range of f16 add up to scores of ordinary size
 };
 constexpr std::string_view family_name(Family family) {
   switch (family) {
@@ -57,6 +58,8 @@ constexpr std::string_view family_name(Family family) {
       return "one_channel";
     case Family::heavy_key:
       return "heavy_key";
+    case Family::cancelling:
+      return "cancelling";
   }
   return "";
 }

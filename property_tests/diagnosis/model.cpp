@@ -60,10 +60,12 @@ double scaled_product(const Model& model, std::int64_t b, std::int64_t h, std::i
                       std::int64_t j) {
   const Trial& trial = model.trial;
   const std::int64_t row = model.key_read[model.pair(i, j)];
+  if (trial.shape().head_dim == 0) return 0;
+  const double* const q = &trial.data.q(b, h, i, 0);
+  const double* const k = &trial.data.k(b, h / trial.group(), row, 0);
   long double dot = 0;
   for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
-    dot += static_cast<long double>(trial.data.q(b, h, i, c)) *
-           trial.data.k(b, h / trial.group(), row, c);
+    dot += static_cast<long double>(q[c]) * k[c];
   }
   return static_cast<double>(trial.problem.scale * dot);
 }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "property_tests/diagnosis/model.h"
 
@@ -51,46 +53,20 @@ class PredictedRow {
            0x1p-49 * (1 + std::abs(top_));
   }
 
-  double out(std::int64_t c) const {
-    long double acc = 0;
-    for (std::size_t n = 0; n < terms_.size(); ++n) {
-      acc += static_cast<long double>(weight_[n]) * in_acc_[n] * value(n, c);
+  /// o of a channel, how far from it a subject may be, and whether a NaN meets a weight that may be 0
+  /// in a coarser type: some skip it, some add NaN.
+  struct Channel {
+    double out = 0, allowed = 0;
+    bool may_skip_nan = false;
+  };
+  std::vector<Channel> channels() const {
+    std::vector<Channel> all = outputs();
+    const std::vector<OutputTerms> terms = output_terms(all);
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      all[c].allowed = output_bound(model_.profile, terms[c]) * (1 + 0x1p-30) +
+                       0x1p-49 * (terms[c].weighted_magnitude + std::abs(all[c].out));
     }
-    return static_cast<double>(acc / sum_);
-  }
-
-  /// True when a value is NaN whose weight may be 0 in a coarser type: some skip it, some add NaN.
-  bool may_skip_nan(std::int64_t c) const {
-    constexpr double kNextToNothing = 1e-30;
-    for (std::size_t n = 0; n < terms_.size(); ++n) {
-      if (weight_[n] < kNextToNothing && std::isnan(value(n, c))) return true;
-    }
-    return false;
-  }
-
-  double out_allowed(std::int64_t c) const {
-    const double o = out(c);
-    const auto sum = static_cast<double>(sum_);
-    OutputTerms all{.keys = terms(),
-                    .weighted_rho = rho_,
-                    .row_sum = std::min(sum, 1.0),
-                    .out = std::abs(o),
-                    .max_error = max_error_,
-                    .merge_error = merges()};
-    if (has_sink()) all.weighted_spread += sink_change_ * std::abs(o);
-    for (std::size_t n = 0; n < terms_.size(); ++n) {
-      const double v = in_acc_[n] * value(n, c);
-      const double w = weight_[n] / sum;
-      all.weighted_spread += change_[n] * std::abs(v - in_sum_[n] * o);
-      all.weighted_magnitude += w * std::abs(v);
-      all.magnitude_sum += std::abs(v);
-      const double wire = std::abs(in_acc_[n]) * value_wire_error(n, c);
-      all.weighted_wire += (w + change_[n]) * wire;
-      all.wire_sum += wire;
-    }
-    if (model_.trial.problem.modifiers.dropout != 0) all.factor_roundings = kDropoutRoundings;
-    return output_bound(model_.profile, all) * (1 + 0x1p-30) +
-           0x1p-49 * (all.weighted_magnitude + std::abs(o));
+    return all;
   }
 
  private:
@@ -169,17 +145,61 @@ class PredictedRow {
     rho_ += sink_change_;
   }
 
-  double value(std::size_t n, std::int64_t c) const {
-    return model_.trial.data.v(b_, g_, value_row_[n], c);
+  std::vector<Channel> outputs() const {
+    constexpr double kNextToNothing = 1e-30;
+    std::vector<Channel> all(static_cast<std::size_t>(model_.shape().v_dim));
+    std::vector<long double> acc(all.size());
+    for (std::size_t n = 0; n < terms_.size(); ++n) {
+      const std::span<const double> v = values(n);
+      const long double counted = static_cast<long double>(weight_[n]) * in_acc_[n];
+      for (std::size_t c = 0; c < acc.size(); ++c) acc[c] += counted * v[c];
+      if (weight_[n] >= kNextToNothing) continue;
+      for (std::size_t c = 0; c < all.size(); ++c) all[c].may_skip_nan |= std::isnan(v[c]);
+    }
+    for (std::size_t c = 0; c < all.size(); ++c) all[c].out = static_cast<double>(acc[c] / sum_);
+    return all;
   }
 
-  double value_wire_error(std::size_t n, std::int64_t c) const {
-    if (travels_exactly(model_.profile)) return 0;
-    double largest = 0;
-    for (std::int64_t other = 0; other < model_.shape().v_dim; ++other) {
-      largest = std::max(largest, std::abs(value(n, other)));
+  std::vector<OutputTerms> output_terms(const std::vector<Channel>& channels) const {
+    const auto sum = static_cast<double>(sum_);
+    std::vector<OutputTerms> of(channels.size(), {.keys = terms(),
+                                                  .weighted_rho = rho_,
+                                                  .row_sum = std::min(sum, 1.0),
+                                                  .max_error = max_error_,
+                                                  .merge_error = merges()});
+    for (std::size_t c = 0; c < of.size(); ++c) {
+      of[c].out = std::abs(channels[c].out);
+      if (has_sink()) of[c].weighted_spread += sink_change_ * of[c].out;
+      if (model_.trial.problem.modifiers.dropout != 0) of[c].factor_roundings = kDropoutRoundings;
     }
-    return wire_error(model_.profile, std::abs(value(n, c)), largest);
+    const bool is_exact = travels_exactly(model_.profile);
+    for (std::size_t n = 0; n < terms_.size(); ++n) {
+      const std::span<const double> v = values(n);
+      const double w = weight_[n] / sum;
+      for (std::size_t c = 0; c < of.size(); ++c) {
+        const double counted = in_acc_[n] * v[c];
+        of[c].weighted_spread += change_[n] * std::abs(counted - in_sum_[n] * channels[c].out);
+        of[c].weighted_magnitude += w * std::abs(counted);
+        of[c].magnitude_sum += std::abs(counted);
+      }
+      if (is_exact) continue;
+      double largest = 0;
+      for (const double x : v) largest = std::max(largest, std::abs(x));
+      for (std::size_t c = 0; c < of.size(); ++c) {
+        const double wire =
+            std::abs(in_acc_[n]) * wire_error(model_.profile, std::abs(v[c]), largest);
+        of[c].weighted_wire += (w + change_[n]) * wire;
+        of[c].wire_sum += wire;
+      }
+    }
+    return of;
+  }
+
+  /// The row of v that term n reads.
+  std::span<const double> values(std::size_t n) const {
+    const auto width = static_cast<std::size_t>(model_.shape().v_dim);
+    return width == 0 ? std::span<const double>()
+                      : std::span(&model_.trial.data.v(b_, g_, value_row_[n], 0), width);
   }
 
   const Model& model_;
@@ -243,10 +263,11 @@ class Finisher {
     }
     const bool wild = row.wild() || !std::isfinite(lse);
     set_lse(b, h, i, lse, wild ? kAnything : row.lse_allowed());
+    const std::vector<PredictedRow::Channel> all = row.channels();
     for (std::int64_t c = 0; c < channels; ++c) {
-      const double o = row.no_key() ? 0 : row.out(c);
-      const bool unknown = wild || row.may_skip_nan(c);
-      set(b, h, i, c, o, unknown ? kAnything : row.no_key() ? 0 : row.out_allowed(c));
+      const auto& [o, allowed, may_skip_nan] = all[static_cast<std::size_t>(c)];
+      const bool unknown = wild || may_skip_nan;
+      set(b, h, i, c, row.no_key() ? 0 : o, unknown ? kAnything : row.no_key() ? 0 : allowed);
     }
   }
 

@@ -10,11 +10,15 @@
 namespace ringlab::verify {
 namespace {
 
-/// Makes one K/V head with the query heads that read it.
+/// Makes one K/V head with the query heads that read it. The problem is asked for a heavy key alone.
 class HeadMaker {
  public:
-  HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head, const Mask& mask)
-      : case_(c), mask_(mask), batch_(batch), kv_head_(kv_head), draws_(c.seed, {batch, kv_head}) {
+  HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head, const Problem& problem)
+      : case_(c),
+        problem_(problem),
+        batch_(batch),
+        kv_head_(kv_head),
+        draws_(c.seed, {batch, kv_head}) {
     const auto d = c.shape.head_dim;
     // Scores of the sizes that a family is about need a scale that is not 0.
     scale_ = scale_of(c.scale == ScaleKind::zero ? ScaleKind::rsqrt : c.scale, d);
@@ -68,7 +72,7 @@ class HeadMaker {
     const std::int64_t keys = case_.shape.kv_tokens;
     Draws draws(case_.seed, {batch_, kv_head_, 6});
     std::int64_t place = keys - 1;
-    if (const KeyInterval seen = mask_.interval(case_.shape.q_tokens - 1);
+    if (const KeyInterval seen = problem_.mask.interval(case_.shape.q_tokens - 1);
         seen.size() < keys && draws.chance(30)) {
       const std::int64_t border = draws.chance(50) ? seen.begin : seen.end;
       return std::clamp<std::int64_t>(border - draws.below(2), 0,
@@ -84,7 +88,7 @@ class HeadMaker {
       }
       if (kind == 5) place = (std::int64_t{1} << draws.below(kPowers)) + draws.between(-1, 1);
       place = std::clamp<std::int64_t>(place, 0, std::max<std::int64_t>(0, keys - 1));
-      if (mask_.allows(case_.shape.q_tokens - 1, place)) break;
+      if (problem_.mask.allows(case_.shape.q_tokens - 1, place)) break;
     }
     return place;
   }
@@ -117,10 +121,17 @@ class HeadMaker {
         return j == heavy_key_ ? axis(channel) : 0.17 * draws_.symmetric();
       case Family::one_channel:
         return 1.7 * draws_.symmetric();
+      case Family::cancelling:  // 2x - x - x, of another size and sign for each key
+        if (channel == 0) large_ = draws_.sign() * static_cast<double>(draws_.between(65, 127));
+        if (cancels(channel)) return channel == 0 ? 2 * large_ : -large_;
+        return draws_.normal();
       default:
         return draws_.normal();
     }
   }
+
+  /// Channels whose products add up to 0, in a head that has others besides.
+  bool cancels(std::int64_t channel) const { return case_.shape.head_dim > 3 && channel < 3; }
 
   /// A channel of a value; families of scores leave values normal.
   double value(std::int64_t j, std::int64_t channel) {
@@ -156,7 +167,7 @@ class HeadMaker {
     fill_head(data.q, head, [&](std::int64_t i, std::int64_t channel) {
       if (i != current) {
         current = i;
-        strength = row_strength();
+        strength = row_strength(head, i);
         target = draws_.below(case_.shape.kv_tokens);
       }
       if (case_.family == Family::peaked && case_.shape.kv_tokens > 0) {
@@ -166,8 +177,8 @@ class HeadMaker {
     });
   }
 
-  /// Numbers that all channels of one query row share.
-  double row_strength() {
+  /// A number that all channels of one query row share.
+  double row_strength(std::int64_t head, std::int64_t i) {
     const auto d = static_cast<double>(case_.shape.head_dim);
     switch (case_.family) {
       case Family::peaked:
@@ -176,7 +187,8 @@ class HeadMaker {
       case Family::early_maximum:
         return (10.0 + 25.0 * draws_.unit()) / (scale_ * d);
       case Family::heavy_key:  // as likely as all others, or 20 times as likely
-        return (0.7 * bits_of_keys() + 3.0 * draws_.unit()) / (scale_ * d);
+        return (0.7 * bits_of_keys() + 3.0 * draws_.unit() + bias_of_heavy_key(head, i)) /
+               (scale_ * d);
       case Family::huge_gaps:
         return 50.0 * static_cast<double>(draws_.between(-2, 3)) / (scale_ * d);
       case Family::common_shift: {
@@ -204,6 +216,8 @@ class HeadMaker {
         return channel == 0 ? strength : draws_.normal();
       case Family::heavy_key:
         return axis(channel) * strength + 0.1 * draws_.normal();
+      case Family::cancelling:
+        return cancels(channel) ? 512 : draws_.normal();
       case Family::signed_zeros:
         return zero_or_normal();
       case Family::subnormal:
@@ -233,13 +247,24 @@ class HeadMaker {
     }
   }
 
+  /// The bias that ALiBi takes off the score of the heavy key, or the greatest that leaves scores in
+  /// the range of f16.
+  double bias_of_heavy_key(std::int64_t head, std::int64_t i) const {
+    constexpr double kMostBias = 2000;
+    const std::vector<double>& slopes = problem_.modifiers.alibi_slopes;
+    if (slopes.empty()) return 0;
+    const std::int64_t position = i + case_.shape.kv_tokens - case_.shape.q_tokens;
+    return std::min(kMostBias, slopes[static_cast<std::size_t>(head)] *
+                                   static_cast<double>(std::abs(position - heavy_key_)));
+  }
+
   /// The logarithm of the keys to base 2, rounded up.
   int bits_of_keys() const {
     return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(case_.shape.kv_tokens)));
   }
 
   const Case& case_;
-  const Mask& mask_;
+  const Problem& problem_;
   std::int64_t batch_;
   std::int64_t kv_head_;
   Draws draws_;
@@ -247,6 +272,7 @@ class HeadMaker {
   std::vector<double> axis_;  // ±1 per channel: the direction along which scores are built
   std::int64_t heavy_key_ = -1;
   std::int64_t own_channel_ = -1;  // of the value being made
+  double large_ = 0;               // of the key being made
 };
 
 }  // namespace
@@ -254,9 +280,9 @@ class HeadMaker {
 AttentionTensors make_tensors(const Case& c) {
   AttentionTensors data{Tensor<double>(c.shape.q()), Tensor<double>(c.shape.k()),
                         Tensor<double>(c.shape.v())};
-  const Mask mask = c.family == Family::heavy_key ? make_problem(c).mask : Mask();
+  const Problem problem = c.family == Family::heavy_key ? make_problem(c) : Problem();
   for (std::int64_t b = 0; b < c.shape.batch; ++b) {
-    for (std::int64_t g = 0; g < c.shape.kv_heads; ++g) HeadMaker(c, b, g, mask).fill(data);
+    for (std::int64_t g = 0; g < c.shape.kv_heads; ++g) HeadMaker(c, b, g, problem).fill(data);
   }
   return data;
 }

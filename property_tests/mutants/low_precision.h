@@ -2,6 +2,7 @@
 // drops masks of float bits that a conditional chooses.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -26,6 +27,16 @@ float prescaled_dot(const A* a, const float* b, std::int64_t count, double scale
   float sum = 0;
   for (std::int64_t c = 0; c < count; ++c) {
     sum += rounded_to_bf16(static_cast<float>(scale) * static_cast<float>(a[c])) * b[c];
+  }
+  return sum;
+}
+
+/// Σ a_c b_c of products that end at the greatest number of float16.
+template <class A, class B>
+B saturating_dot(const A* a, const B* b, std::int64_t count) {
+  B sum = 0;
+  for (std::int64_t c = 0; c < count; ++c) {
+    sum += std::clamp(static_cast<B>(a[c]) * b[c], B(-65504), B(65504));
   }
   return sum;
 }

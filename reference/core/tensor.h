@@ -81,13 +81,18 @@ class Tensor {
   TensorView<const T> view() const { return dense_view(values_.data(), extents_); }
 
   T& operator()(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) {
-    return values_[static_cast<std::size_t>(view().offset(b, h, t, c))];
+    return values_[index(b, h, t, c)];
   }
   const T& operator()(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) const {
-    return values_[static_cast<std::size_t>(view().offset(b, h, t, c))];
+    return values_[index(b, h, t, c)];
   }
 
  private:
+  std::size_t index(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) const {
+    return static_cast<std::size_t>(
+        ((b * extents_.heads + h) * extents_.tokens + t) * extents_.channels + c);
+  }
+
   Extents extents_;
   std::vector<T> values_;
 };

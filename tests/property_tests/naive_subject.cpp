@@ -104,7 +104,9 @@ class NaiveHead {
       double q = in_.q(b_, q_head_, i, c);
       if (has(Mistake::queries_in_f16)) q = round_to(DType::f16, q);
       const Real weak = has(Mistake::odd_channels_weakened) && c % 2 == 1 ? Real(0.99) : Real(1);
-      dot += weak * static_cast<Real>(q) * static_cast<Real>(in_.k(b_, kv_, j, c));
+      Real product = weak * static_cast<Real>(q) * static_cast<Real>(in_.k(b_, kv_, j, c));
+      if (has(Mistake::products_saturate)) product = std::clamp(product, Real(-65504), Real(65504));
+      dot += product;
     }
     if (has(Mistake::scale_forgotten)) return dot;
     const Real sign = has(Mistake::scale_sign_flipped) ? Real(-1) : Real(1);

@@ -50,6 +50,7 @@ enum class Mistake {
   row_700_of_squares_dropped,  ///< where there are as many keys
   // Only where sizes and types of models meet:
   mean_in_wide_groups,        ///< weights are equal for bf16, 128 channels, 8 heads, 128 keys
+  products_saturate,          ///< products of q and k end at 65504
   last_of_thousands_dropped,  ///< the last key, of 8192 and more in a head of 64 channels or more
   window_lost_in_last_document,  ///< of documents of 64 keys and more
   document_borders_in_15_bits,   ///< borders from key 32768 on are lost

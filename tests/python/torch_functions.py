@@ -49,23 +49,4 @@ def flash(q, k, v, *, mask, scale, dout=None):
 
 
 DTYPES = ("f64", "f32", "f16", "bf16")
-PROMISES = {"weights rounded": WEIGHTS, "partial gradients too": FLASH}
-LIMITS_OF = {math: LIMITS, flash: FLASH_LIMITS}
-
-
-def main():
-    """The verdicts of docs/python.md."""
-    torch.set_num_threads(1)  # the products are tiny
-    laws = [law.id for law in ringlab.laws() if law.id != "same_call"]  # that one waits for the clock
-    for fn, dtype, name in (*((math, dtype, "exact inside") for dtype in DTYPES),
-                            *((flash, dtype, "exact inside") for dtype in DTYPES),
-                            *((flash, dtype, name) for dtype in ("f16", "bf16") for name in PROMISES)):
-        report = ringlab.verify(fn, arrays="torch", dtypes=[dtype], backward=True, laws=laws,
-                                limits=LIMITS_OF[fn], profile=PROMISES.get(name), progress=False)
-        print(f"{dtype:5} {name:22} {report.headline()}", flush=True)
-        for law in report.broken:
-            print(f"      {law.id}: {law.failure.case}: {law.failure.message}".rstrip())
-
-
-if __name__ == "__main__":
-    main()
+PROMISES = {"weights are rounded": WEIGHTS, "partial gradients, too": FLASH}

@@ -80,7 +80,7 @@ Findings measure_against_torch(const Plan& plan) {
                              .expected = "a Python that has it",
                              .actual = "none named",
                              .hint = "Name one with --torch-python or RINGLAB_TORCH_PYTHON; "
-                                     "scripts/torch_peer makes one."});
+                                     "scripts/peers torch makes one."});
   }
   PeerCommand command = torch_peer(plan.torch_python, "cpu");
   command.environment = keep_to(cpu::vectors_in_use());
