@@ -32,6 +32,7 @@ std::string mask_obstacle(const Capabilities& can, const Mask& mask) {
   for (const MaskTerm& term : mask.terms()) {
     if (term.index() == first) return fmt::format("takes no {} mask", mask_word(term));
   }
+  if (mask.terms().empty() && !can.masks.full) return "takes no call without a mask";
   const bool intersects = mask.terms().size() > 1;
   return intersects && !can.masks.intersections ? "takes no intersection of masks" : "";
 }
@@ -58,6 +59,8 @@ std::string shape_obstacle(const Capabilities& can, const Shape& s) {
        "takes values as wide as keys only"},
       {!can.has(Ability::no_tokens) && (s.batch == 0 || s.q_tokens == 0 || s.kv_tokens == 0),
        "takes no empty tensors"},
+      {s.q_tokens % can.token_multiple != 0 || s.kv_tokens % can.token_multiple != 0,
+       "takes other numbers of tokens only"},
       {!fits(s.head_dim) || !fits(s.v_dim), "takes other head dimensions only"},
   });
 }
@@ -142,6 +145,7 @@ std::string obstacle(const Capabilities& can, const Problem& problem) {
   if (!can.has(Ability::any_scale) && problem.scale != default_scale(problem.shape.head_dim)) {
     return "takes no scale but 1/sqrt(head_dim)";
   }
+  if (!can.nonpositive_scale && !(problem.scale > 0)) return "takes no scale of 0 or below";
   if (!can.has(Ability::empty_rows) && has_an_empty_row(problem)) {
     return "promises nothing for queries that see no key";
   }

@@ -103,6 +103,7 @@ class AbilitySet {
 struct MaskAbilities {
   std::array<bool, std::variant_size_v<MaskTerm>> kinds = all();  ///< in the order of MaskTerm
   bool intersections = true;                                      ///< of several masks it takes
+  bool full = true;                                               ///< no mask at all
 
   template <class Term>
   bool& of() {
@@ -143,6 +144,8 @@ struct Capabilities : AbilitySet {
   MaskAbilities masks = {};
   std::int64_t max_head_dim = std::numeric_limits<std::int64_t>::max();  ///< of v_dim, too
   std::int64_t head_dim_multiple = 1;                                    ///< of v_dim, too
+  std::int64_t token_multiple = 1;  ///< of q_tokens and kv_tokens
+  bool nonpositive_scale = true;    ///< scales of 0 and below
 };
 
 /// True when a subject with these abilities honours the options that need the feature.

@@ -34,9 +34,10 @@ std::string Law::unmet(const Subject& subject) const {
 }
 
 std::string why_not_applicable(const Law& law, const Subject& subject) {
-  if (law.exact && !subject.can.has(Ability::deterministic))
+  const bool needs_bits = law.exact && !law.or_within_bounds;
+  if (needs_bits && !subject.can.has(Ability::deterministic))
     return "its bits differ from run to run";
-  if (law.exact && law.topic == kGradientsClass &&
+  if (needs_bits && law.topic == kGradientsClass &&
       !subject.can.has(Ability::deterministic_gradients)) {
     return "the bits of its gradients differ from run to run";
   }

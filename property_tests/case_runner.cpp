@@ -99,7 +99,7 @@ Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin ori
   if (!law.keeps_modifiers) c.modifiers = {};
   const bool is_simpler = origin == CaseOrigin::simpler && law.shape_simpler_case;
   const auto& shape = is_simpler ? law.shape_simpler_case : law.shape_case;
-  return shape ? fitted(shape(std::move(c))) : c;
+  return shape ? with_whole_tokens(shape(std::move(c)), can) : c;
 }
 
 std::string LawFailure::doubt() const {

@@ -37,7 +37,7 @@ void require_values(std::vector<std::string>& classes, const Capabilities& can) 
 }
 
 void require_masks(std::vector<std::string>& classes, const Capabilities& can) {
-  classes.emplace_back("mask full");
+  if (can.masks.full) classes.emplace_back("mask full");
   for (const CaseTerm& term : blank_terms()) {
     const bool is_interval = std::visit([](const auto& known) { return known.kIsInterval; }, term);
     const bool takes =

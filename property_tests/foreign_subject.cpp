@@ -143,8 +143,9 @@ bool is_dense(const TensorView<const double>& view) {
          same(view.extents.channels, view.strides.channel, dense.channel);
 }
 
-std::optional<Mask> plainer_mask(const Mask& mask) {
+std::optional<Mask> plainer_mask(const Mask& mask, const MaskAbilities& can) {
   for (const Mask& plain : plain_masks(mask)) {
+    if (plain.terms().empty() && !can.full) continue;
     Mask bound = plain.bind(mask.q_tokens(), mask.kv_tokens());
     if (same_pairs(bound, mask)) return bound;
   }
@@ -153,7 +154,9 @@ std::optional<Mask> plainer_mask(const Mask& mask) {
 
 Problem as_read(const Capabilities& can, Problem problem) {
   if (can.has(Ability::bit_masks) || !problem.mask.has_bits()) return problem;
-  if (std::optional<Mask> plainer = plainer_mask(problem.mask)) problem.mask = std::move(*plainer);
+  if (std::optional<Mask> plainer = plainer_mask(problem.mask, can.masks)) {
+    problem.mask = std::move(*plainer);
+  }
   return problem;
 }
 

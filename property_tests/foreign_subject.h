@@ -29,7 +29,7 @@ bool is_dense(const TensorView<const double>& view);
 
 /// A mask without matrices of bits that allows the same pairs: none, causal, or a window. Nothing
 /// when there is no such mask. O(queries · keys).
-std::optional<Mask> plainer_mask(const Mask& mask);
+std::optional<Mask> plainer_mask(const Mask& mask, const MaskAbilities& can = {});
 
 /// Further cases that no seed foretells, so that answers stored in another verification do not
 /// pass. They count only where they break a law, so that a subject which computes has equal

@@ -50,7 +50,9 @@ struct Law {
   std::string id;         ///< "P14", "U", "equals_reference"
   std::string name;       ///< a sentence: shifting_all_scores_of_a_row_changes_only_lse
   std::string statement;  ///< one line for reports
-  bool exact = false;     ///< bitwise, no tolerance
+  bool exact = false;     ///< bitwise, no tolerance: asked of subjects that promise bits
+  /// An exact law that other subjects keep within their bounds (allowed_between_runs()).
+  bool or_within_bounds = false;
   /// Turns a random case into one this law can use (sets a mask, equal lengths, …).
   std::function<Case(Case)> shape_case = {};
   std::vector<Ability> needs = {};

@@ -24,6 +24,21 @@ constexpr std::chrono::seconds kLongestSilence{10};
 constexpr const char* kNotRepeated =
     "the same call gives other numbers each time: something is read before it is written, or while "
     "it is, or is left of an earlier call";
+constexpr const char* kNotRepeatedToTheBit =
+    "the same call gives other numbers each time, no further apart than rounding: sums are added "
+    "up "
+    "in an order that changes. A kernel that does so promises no equal bits (deterministic)";
+
+/// The finding that two answers to one call tell; empty where they differ by no more than the
+/// subject promises.
+std::string changed_between(const Subject& subject, const Evidence& first, const Evidence& again) {
+  if (same_answer(again.got, first.got)) return "";
+  const ForwardTolerance& allowed = first.truth.allowed;
+  const bool is_rounding =
+      within_both_bounds("", {again.got, allowed}, {first.got, allowed}).outcome == Outcome::held;
+  if (!is_rounding) return kNotRepeated;
+  return subject.can.has(Ability::deterministic) ? kNotRepeatedToTheBit : "";
+}
 
 /// The subject, which is no longer called once it has cost too much without an answer.
 Subject until_it_is_silent(Subject subject) {
@@ -81,8 +96,9 @@ bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
   for (const Evidence& evidence : all) {
     if (!evidence.wrong) break;
     const std::optional<Evidence> again = forward_evidence(subject, evidence.source);
-    if (!again || same_answer(again->got, evidence.got)) continue;
-    diagnosis.findings.emplace_back(kNotRepeated);
+    const std::string changed = again ? changed_between(subject, evidence, *again) : "";
+    if (changed.empty()) continue;
+    diagnosis.findings.push_back(changed);
     return false;
   }
   for (const Evidence& evidence : all) {
@@ -94,16 +110,18 @@ bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
   return true;
 }
 
-/// True when one call, made a few times, has several answers: laws then break by chance.
-bool changes_by_itself(const Subject& subject, Case failing) {
+/// The finding that one call, made a few times, has several answers: laws then break by chance.
+/// Empty where it has one.
+std::string changes_by_itself(const Subject& subject, Case failing) {
   constexpr int kRepeats = 5;
   failing.transport = TransportKind::simulated;  // messages arrive in one order
   const std::optional<Evidence> first = forward_evidence(subject, failing);
   for (int n = 0; first && n < kRepeats; ++n) {
     const std::optional<Evidence> again = forward_evidence(subject, failing);
-    if (again && !same_answer(again->got, first->got)) return true;
+    const std::string changed = again ? changed_between(subject, *first, *again) : "";
+    if (!changed.empty()) return changed;
   }
-  return false;
+  return "";
 }
 
 /// Keeps the names that also agree with further cases, which they were not found with.
@@ -196,10 +214,7 @@ Diagnosis diagnose(const Subject& given, const Law& law, const Case& shrunk) {
   }
   if (subject.can.has(Ability::backward) && explain_gradients(subject, looked_at, diagnosis))
     return diagnosis;
-  if (changes_by_itself(subject, looked_at)) {
-    diagnosis.findings.emplace_back(kNotRepeated);
-    return diagnosis;
-  }
+  if (note({.seen = changes_by_itself(subject, looked_at)})) return diagnosis;
   if (note({found_by_masked_nan(subject, cases)})) return diagnosis;
   const bool is_sure = !subject.can.has(Ability::foreign) || breaks_each_time(subject, law, shrunk);
   if ((is_sure && note(discovery_of(law, subject))) || note(found_by_laws(subject, cases))) {

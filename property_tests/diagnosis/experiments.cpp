@@ -131,7 +131,7 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
   for (const char* id :
        {"P39", "P38", "P57", "P67", "P68", "P72", "P70", "P70-gradients", "P65", "P65-gradients"}) {
     const Law& law = find_law(id);
-    if (!law.unmet(subject).empty()) continue;
+    if (!why_not_applicable(law, subject).empty()) continue;
     for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
       if (!limit.admits(cases[at])) return {};
       Case c = cases[at];

@@ -40,7 +40,7 @@ class Claims {
 };
 
 void require_masks(const Capabilities& can, const PassEnvelope& tried, Claims& claims) {
-  claims.require("mask", "full", "mask full");
+  if (can.masks.full) claims.require("mask", "full", "mask full");
   int kinds = 0;
   for (const MaskTerm& term : mask_kinds()) {
     const bool is_matrix = term.index() + 1 == std::variant_size_v<MaskTerm>;
@@ -92,6 +92,7 @@ void require_pass(const Capabilities& can, const PassEnvelope& tried, Claims cla
     claims.require("rows", "some see nothing", "rows that see nothing");
   if (can.has(Ability::any_scale)) {
     for (const char* scale : {"other", "0", "negative"}) {
+      if (scale != std::string("other") && !can.nonpositive_scale) continue;
       claims.require("scale", scale, std::string("scale ") + scale);
     }
   }

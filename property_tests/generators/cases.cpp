@@ -149,8 +149,8 @@ void take_a_rare_region(Draws& draws, Case& c) {
   }
 }
 
-std::int64_t rounded_up(std::int64_t channels, std::int64_t unit) {
-  return (channels + unit - 1) / unit * unit;
+std::int64_t rounded_up(std::int64_t size, std::int64_t unit) {
+  return (size + unit - 1) / unit * unit;
 }
 
 /// The channels rounded up to what the subject takes, and cut to its widest head. Where that makes
@@ -172,21 +172,12 @@ Shape limited_shape(Shape s, const Capabilities& can) {
     s.q_tokens = std::max<std::int64_t>(1, s.q_tokens);
     s.kv_tokens = std::max<std::int64_t>(1, s.kv_tokens);
   }
+  s.q_tokens = rounded_up(s.q_tokens, can.token_multiple);
+  s.kv_tokens = rounded_up(s.kv_tokens, can.token_multiple);
   if (!can.has(Ability::rectangular)) s.q_tokens = s.kv_tokens;
   s.head_dim = limited_channels(s.head_dim, can);
   s.v_dim = can.has(Ability::other_v_dim) ? limited_channels(s.v_dim, can) : s.head_dim;
   return s;
-}
-
-/// The terms that the subject takes; the first of them where it takes no intersections.
-CaseMask limited_mask(const CaseMask& mask, const MaskAbilities& can) {
-  std::vector<CaseTerm> kept;
-  for (const CaseTerm& term : mask.terms()) {
-    if (!can.kinds[term.index()]) continue;
-    if (!kept.empty() && !can.intersections) break;
-    kept.push_back(term);
-  }
-  return kept;
 }
 
 CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities& can) {
@@ -209,7 +200,9 @@ Case with_own_schedule(Case c, ScheduleKind own) {
 Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
   c.shape = limited_shape(c.shape, can);
-  c.mask = limited_mask(c.mask, can.masks);
+  c.mask = limited_mask(c.mask, c.shape, c.seed, can);
+  const bool is_above_0 = c.scale != ScaleKind::negative && c.scale != ScaleKind::zero;
+  if (!can.nonpositive_scale && !is_above_0) c.scale = ScaleKind::unit;
   if (!can.has(Ability::any_scale)) c.scale = ScaleKind::rsqrt;
   return c == before ? c : fitted(c);
 }
@@ -245,6 +238,12 @@ Case random_case(Draws& draws) {
   take_a_rare_region(draws, c);
   draw_beside(c);
   return fitted(c);
+}
+
+Case with_whole_tokens(Case c, const Capabilities& can) {
+  c.shape.q_tokens = rounded_up(c.shape.q_tokens, can.token_multiple);
+  c.shape.kv_tokens = rounded_up(c.shape.kv_tokens, can.token_multiple);
+  return fitted(std::move(c));
 }
 
 Case limited_to(Case c, const Capabilities& can) {

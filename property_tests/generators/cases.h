@@ -29,6 +29,9 @@ std::int64_t complexity(const Case& c);
 /// masks and modifiers that it takes.
 Case limited_to(Case c, const Capabilities& can);
 
+/// The case with numbers of tokens that the subject takes: whole multiples of its unit.
+Case with_whole_tokens(Case c, const Capabilities& can);
+
 /// The classes a case falls in, for coverage: "mask causal", "layout zigzag", "more ranks than
 /// tokens", …
 std::vector<std::string> classes_of(const Case& c);

@@ -109,6 +109,17 @@ Terms simpler(const PrefixMask& prefix) {
 }
 Terms simpler(const DrawnBits&) { return {}; }
 
+/// The terms that are taken; the first of them where intersections are not.
+CaseMask terms_taken(const CaseMask& mask, const MaskAbilities& can) {
+  std::vector<CaseTerm> kept;
+  for (const CaseTerm& term : mask.terms()) {
+    if (!can.kinds[term.index()]) continue;
+    if (!kept.empty() && !can.intersections) break;
+    kept.push_back(term);
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::vector<CaseTerm> blank_terms() {
@@ -124,6 +135,18 @@ CaseMask random_mask(Draws& draws, const Shape& shape) {
   Terms terms = {random_term(draws, shape)};
   if (kind >= 80) terms.push_back(random_term(draws, shape));
   return terms;
+}
+
+CaseMask limited_mask(const CaseMask& mask, const Shape& shape, std::uint64_t seed,
+                      const Capabilities& can) {
+  constexpr int kTries = 256;
+  CaseMask taken = terms_taken(mask, can.masks);
+  Draws draws(seed);
+  for (int n = 0; taken.terms().empty() && !can.masks.full && n < kTries; ++n) {
+    const CaseMask drawn = random_mask(draws, shape);
+    if (can.has(Ability::bit_masks) || !drawn.has_bits()) taken = terms_taken(drawn, can.masks);
+  }
+  return taken;
 }
 
 CaseMask random_window(Draws& draws, const Shape& shape) {

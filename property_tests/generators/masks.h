@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "property_tests/abilities.h"
 #include "property_tests/case_mask.h"
 #include "property_tests/generators/draws.h"
 
@@ -18,6 +19,11 @@ CaseMask random_mask(Draws& draws, const Shape& shape);
 CaseMask random_window(Draws& draws, const Shape& shape);
 /// Three kinds of mask at once, seldom a matrix of bits among them.
 CaseMask three_masks(Draws& draws, const Shape& shape);
+
+/// The terms that the subject takes, or a mask from the seed where none is left and the subject takes
+/// no call without.
+CaseMask limited_mask(const CaseMask& mask, const Shape& shape, std::uint64_t seed,
+                      const Capabilities& can);
 
 /// The mask with the limits of its windows and the borders of its documents at 16, 32, 64 or 128
 /// keys, or one off: where kernels that skip whole tiles go wrong. No border is beyond `most`.

@@ -57,6 +57,7 @@ bool claims_mask(const Capabilities& can, std::size_t number) {
   const auto& classes = mask_classes();
   if (number + 1 < classes.size()) {
     const std::vector<std::size_t>& kinds = classes[number];
+    if (kinds.empty()) return can.masks.full;
     return std::all_of(kinds.begin(), kinds.end(), [&](auto kind) { return takes(can, kind); }) &&
            (kinds.size() < 2 || can.masks.intersections);
   }

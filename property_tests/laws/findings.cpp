@@ -114,6 +114,11 @@ LawResult same_out(const Measured& base, const Measured& other) {
   return agreement;
 }
 
+LawResult same_lse(const Subject& subject, const Measured& base, const Measured& other) {
+  if (subject.can.has(Ability::deterministic)) return same_bits("lse", other.got.lse, base.got.lse);
+  return shifted_lse(base, other, [](auto...) { return 0.0; });
+}
+
 LawResult shifted_lse(const Measured& base, const Measured& other, const LseShift& shift) {
   const auto expected = mapped(
       // lse moves by a known amount; its bound is that of both runs.

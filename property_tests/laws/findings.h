@@ -47,6 +47,9 @@ LawResult equals_exact(const Measured& run);
 
 /// Held where O of two runs agrees within both tolerances; discarded where zeros would pass.
 LawResult same_out(const Measured& base, const Measured& other);
+/// Held where lse of two runs has the same bits, or agrees within both tolerances where the subject
+/// promises no bits.
+LawResult same_lse(const Subject& subject, const Measured& base, const Measured& other);
 /// Held where lse of `other` is that of `base` plus shift(b, h, i), within both tolerances.
 using LseShift = std::function<double(std::int64_t, std::int64_t, std::int64_t)>;
 LawResult shifted_lse(const Measured& base, const Measured& other, const LseShift& shift);

@@ -63,6 +63,7 @@ std::vector<Law> infinite_value_laws() {
            .statement = "With equal scores, a value of +inf or -inf comes out in its channel of "
                         "every row that sees its key; all other bits stay",
            .exact = true,
+           .or_within_bounds = true,
            .needs = {Ability::masked_may_be_nan},
            .check = infinite_value}};
 }

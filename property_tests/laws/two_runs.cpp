@@ -18,6 +18,10 @@ LawResult within(const std::string& name, const Tensor<double>& got, const Tenso
   return agrees(name, got, want, added(got_allowed, want_allowed));
 }
 
+ForwardTolerance of_both_runs(const ForwardTolerance& once) {
+  return {added(once.out, once.out), added(once.lse, once.lse)};
+}
+
 Tensor<double> rows_of(const Tensor<double>& tensor, std::int64_t first, std::int64_t count) {
   Extents extents = tensor.extents();
   extents.tokens = count;
@@ -77,15 +81,20 @@ LawResult same_rows(const std::string& what, const AttentionOutput& got,
   return result;
 }
 
+std::optional<ForwardTolerance> allowed_between_runs(const Subject& subject, const Trial& trial) {
+  if (subject.can.has(Ability::deterministic)) return std::nullopt;
+  return of_both_runs(judge(subject, trial).allowed);
+}
+
 bool keeps_bits_beside(const Subject& subject, double value) {
-  return subject.can.has(Ability::same_bits_beside_nan) || std::isfinite(value);
+  return subject.can.has(Ability::deterministic) &&
+         (subject.can.has(Ability::same_bits_beside_nan) || std::isfinite(value));
 }
 
 std::optional<ForwardTolerance> allowed_beside(const Subject& subject, const Trial& trial,
                                                double value) {
   if (keeps_bits_beside(subject, value)) return std::nullopt;
-  const ForwardTolerance once = judge(subject, trial).allowed;
-  return ForwardTolerance{added(once.out, once.out), added(once.lse, once.lse)};
+  return of_both_runs(judge(subject, trial).allowed);
 }
 
 BoundedAnswer run_with_bounds(const Subject& subject, const AttentionInput& input,

@@ -25,6 +25,9 @@ LawResult same_rows(const std::string& what, const AttentionOutput& got,
                     const AttentionOutput& want, const RowFilter& rows = {},
                     const std::optional<ForwardTolerance>& allowed = {});
 
+/// The tolerances of two runs of this trial together, for subjects whose bits differ from run to
+/// run; nothing for deterministic ones, which are asked for equal bits.
+std::optional<ForwardTolerance> allowed_between_runs(const Subject& subject, const Trial& trial);
 /// True when rows keep their bits when numbers that they do not see become `value`.
 bool keeps_bits_beside(const Subject& subject, double value);
 /// Tolerances of such rows: those of both runs where they do not keep their bits, else nothing.

@@ -140,7 +140,7 @@ LawResult linear_in_values(const Subject& subject, const Case& c) {
   const auto allowed = added(m.truth.allowed.out,
                              added(scaled(a.truth.allowed.out, 2), scaled(b.truth.allowed.out, 3)));
   return both(agrees("o", m.got.out, added(scaled(a.got.out, 2), scaled(b.got.out, -3)), allowed),
-              both(same_bits("lse", b.got.lse, a.got.lse), same_bits("lse", m.got.lse, a.got.lse)));
+              both(same_lse(subject, a, b), same_lse(subject, a, m)));
 }
 
 /// Families whose weights stay clear of underflow, so that scaling commutes with every rounding.

@@ -44,6 +44,10 @@ Capabilities abilities(const Wishes& wishes) {
     takes = limits.take<bool>(mask_word(kind).data()).value_or(takes);
   }
   can.masks.intersections = limits.take<bool>("intersections").value_or(true);
+  can.masks.full = limits.take<bool>("full").value_or(true);
+  can.nonpositive_scale = limits.take<bool>("nonpositive_scale").value_or(true);
+  can.token_multiple = limits.take<std::int64_t>("token_multiple").value_or(1);
+  check_range("token_multiple", can.token_multiple, 1, 1024);
   can.max_head_dim = limits.take<std::int64_t>("max_head_dim").value_or(can.max_head_dim);
   can.head_dim_multiple = limits.take<std::int64_t>("head_dim_multiple").value_or(1);
   check_range("max_head_dim", can.max_head_dim, 1, INT64_MAX);
@@ -70,6 +74,7 @@ class ArithmeticPromise {
     profile.exp_error = 8 * u;
     profile.u_lse = 8 * u;
     if (weights_rounded_ && problem.dtype != DType::f64) round_weights(problem.dtype, profile);
+    if (prescaled_) profile.u_query = 3 * u;
     for (const auto& [member, number] : told_) profile.*member = number;
     profile.lse_merges = lse_merges_;
     profile.accumulation_chain = chain_;
@@ -108,6 +113,7 @@ class ArithmeticPromise {
       told_.emplace_back(member, *number);
     }
     weights_rounded_ = numbers_.take<bool>("rounds_weights").value_or(false);
+    prescaled_ = numbers_.take<bool>("prescaled").value_or(false);
     step_ = whole("keys_per_rescale", 32, 1);
     lse_merges_ = whole("lse_merges", 0, 0);
     chain_ = whole("accumulation_chain", 0, 0);
@@ -122,7 +128,7 @@ class ArithmeticPromise {
 
   Wishes numbers_;
   std::vector<std::pair<double NumericsProfile::*, double>> told_;
-  bool weights_rounded_ = false;
+  bool weights_rounded_ = false, prescaled_ = false;
   std::int64_t step_ = 32, lse_merges_ = 0, chain_ = 0;
   std::int64_t queries_per_store_ = 0, keys_per_store_ = 0;  // 0: when complete
 };

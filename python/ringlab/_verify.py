@@ -18,6 +18,7 @@ from ringlab import _core
 from ringlab._callable import VerifiedCallable
 from ringlab._errors import usage_error
 from ringlab._isolated import IsolatedCallable, why_not_isolated
+from ringlab._refusals import Refusals
 from ringlab._report import Failure, LawVerdict, Replay, Report
 
 MASKS = ("full", *_core.MASKS, "matrix", "intersections")
@@ -49,9 +50,11 @@ class Limits:
     grouped_heads: bool = True  #: more query heads than K/V heads
     rectangular: bool = True  #: q_tokens and kv_tokens that differ
     other_v_dim: bool = True  #: a v_dim that is not head_dim
-    no_tokens: bool = True  #: zero queries or keys
+    no_tokens: bool = True  #: empty tensors: zero batches, queries or keys
     empty_rows: bool = True  #: gives 0 and -inf for queries that see no key
     any_scale: bool = True  #: else 1/sqrt(head_dim) only
+    nonpositive_scale: bool = True  #: scales of 0 and below
+    token_multiple: int = 1  #: of q_tokens and kv_tokens
     max_head_dim: int | None = None  #: of v_dim, too
     head_dim_multiple: int = 1  #: of v_dim, too
     deterministic: bool = True  #: the same bits for the same call
@@ -70,6 +73,7 @@ class Profile:
     """
 
     rounds_weights: bool = False  #: to the dtype of q, before they meet v
+    prescaled: bool = False  #: q, or q and k, are scaled before they meet, in float32 (float64 for float64)
     u_accumulate: float | None = None  #: of q·k, P·V and the row sum
     u_work: float | None = None  #: of scaling, subtracting, rescaling and dividing
     exp_error: float | None = None  #: relative error of exp
@@ -147,7 +151,8 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
             callee.until = began + seconds
         settings = _Settings.of(callee, _name_of(fn, name), _words(dtypes), _words(masks), backward,
                                 modifiers, profile, limits, arrays, isolate, timeout)
-        wishes = settings.wishes(callee)
+        calls = Refusals(callee)
+        wishes = settings.wishes(callee) | {"call": calls}
         wishes["limits"]["few_shapes"] = shapes == "few"
         failed = _core.first_call(wishes)
         found = None if failed else _core.verify(wishes | {
@@ -163,7 +168,7 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     verdicts = tuple(_verdict(one) for one in found["laws"])
     tried = json.loads(found["tried"])
     return Report(settings.name, verdicts, time.monotonic() - began, echo, replay_case,
-                  diagnosis=found["diagnosis"], findings=tuple(found["findings"]),
+                  diagnosis=found["diagnosis"], findings=tuple(filter(None, (*found["findings"], calls.advice()))),
                   passes_if=found["passes_if"], tried=tried,
                   gaps=tuple(_gaps(verdicts, tried, strict, required, chosen)))
 
@@ -284,7 +289,7 @@ class _Settings:
             "lse": self.gives_lse, "backward": self.backward, "bit_masks": "matrix" in self.masks}
         for kind in self.modifiers:
             limits[kind] = True
-        for kind in (*_core.MASKS, "intersections"):
+        for kind in ("full", *_core.MASKS, "intersections"):
             limits[kind] = kind in self.masks
         return {"name": self.name, "call": callee, "dtypes": self.dtypes,
                 "limits": limits, "profile": dataclasses.asdict(self.profile)}

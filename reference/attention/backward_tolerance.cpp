@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "reference/attention/compensated.h"
@@ -15,14 +16,19 @@ class BoundSums {
  public:
   /// Partial sums are stored `stores` times before they are complete.
   BoundSums(std::int64_t channels, std::int64_t stores)
-      : stores_(stores), propagated_(static_cast<std::size_t>(channels)), magnitude_(propagated_) {}
+      : stores_(stores),
+        propagated_(static_cast<std::size_t>(channels)),
+        magnitude_(propagated_),
+        values_(propagated_) {}
 
   /// Adds a product a · values[c], with |a| <= size and |computed a - a| <= error.
   void add(double size, double error, const double* values) {
     ++terms_;
+    sizes_ += size + error;
     for (std::size_t c = 0; c < propagated_.size(); ++c) {
       propagated_[c] += error * std::abs(values[c]);
       magnitude_[c] += size * std::abs(values[c]);
+      values_[c] += std::abs(values[c]);
     }
   }
   /// Adds that the values of that product were themselves off by as much.
@@ -37,22 +43,29 @@ class BoundSums {
 
   void clear() {
     terms_ = 0;
+    sizes_ = 0;
+    std::ranges::fill(values_, 0.0);
     std::ranges::fill(propagated_, 0.0);
     std::ranges::fill(magnitude_, 0.0);
   }
 
-  double bound(const NumericsProfile& profile, std::size_t c, double scale, double value) const {
+  /// `scale` is that of dq and dk; dv has none.
+  double bound(const NumericsProfile& profile, std::size_t c, std::optional<double> scale,
+               double value) const {
     return gradient_bound(profile, {.terms = terms_,
                                     .propagated = propagated_[c] * kOutward,
                                     .magnitude = magnitude_[c] * kOutward,
-                                    .scale = std::abs(scale),
+                                    .scale = std::abs(scale.value_or(1)),
                                     .value = value,
-                                    .stores = stores_});
+                                    .stores = stores_,
+                                    .first_factors = scale ? sizes_ * kOutward : 0,
+                                    .second_factors = scale ? values_[c] * kOutward : 0});
   }
 
  private:
   std::int64_t terms_ = 0, stores_ = 0;
-  std::vector<double> propagated_, magnitude_;
+  double sizes_ = 0;                                     ///< of the first factors
+  std::vector<double> propagated_, magnitude_, values_;  ///< values: sums of the second factors
 };
 
 /// The inputs of the bounds of all heads.
@@ -96,7 +109,7 @@ class BackwardBounds {
       const RowAddress at{.batch = batch, .q_head = kv_head, .kv_head = kv_head, .query = key};
       const std::size_t n = static_cast<std::size_t>(key);
       write(dk_[n], at, input_.problem.scale, {exact_.dk, exact_.dk_error, result_.dk});
-      write(dv_[n], at, 1, {exact_.dv, exact_.dv_error, result_.dv});
+      write(dv_[n], at, {}, {exact_.dv, exact_.dv_error, result_.dv});
     }
   }
 
@@ -152,7 +165,7 @@ class BackwardBounds {
   }
 
   /// Writes the tolerance of one token's gradient.
-  void write(const BoundSums& sums, const RowAddress& to, double scale,
+  void write(const BoundSums& sums, const RowAddress& to, std::optional<double> scale,
              const BoundTarget& target) const {
     for (std::int64_t c = 0; c < target.exact.extents().channels; ++c) {
       const double own = target.error(to.batch, to.q_head, to.query, c);

@@ -11,6 +11,13 @@ double half_least(DType dtype) {
   return dtype == DType::f64 ? 0x1p-1074 : dtype_info(dtype).min_subnormal / 2;
 }
 
+double prescaled_underflow(const NumericsProfile& profile) {
+  if (profile.u_query == 0) return 0;
+  const bool in_own_type = profile.u_query >= dtype_info(profile.out_dtype).unit_roundoff;
+  return std::max({profile.query_underflow, profile.product_underflow,
+                   in_own_type ? half_least(profile.out_dtype) : 0});
+}
+
 NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales) {
   NumericsProfile profile{.out_dtype = dtype, .max_rescales = max_rescales};
   if (dtype == DType::f64) {

@@ -22,7 +22,7 @@ struct NumericsProfile {
   double u_probability = 0;       ///< of the type probabilities are cast to before P·V
   double p_underflow = 0;         ///< half the least subnormal of that type, 0 when not cast
   double u_partial = 0;           ///< of the type partial outputs are stored in between merges
-  double u_query = 0;             ///< of the type q is pre-scaled in, 0 when scaled after the dot
+  double u_query = 0;             ///< of the type that q, or q and k, are scaled in before the dot
   double u_lse = 0x1p-24;         ///< of the lse that is returned
   std::int64_t max_rescales = 1;  ///< T: how often one key's contribution may be rescaled
   double u_work = 0x1p-24;        ///< of scaling, subtraction, rescaling and division
@@ -37,7 +37,7 @@ struct NumericsProfile {
   std::int64_t query_gradient_stores = 0;
   double product_underflow = 0x1p-149;  ///< error of a product below the normal range
   double exp_underflow = 0x1p-126;      ///< error of an exp below the normal range, flushed or not
-  double query_underflow = 0x1p-149;    ///< the same of a pre-scaled q; unused when u_query is 0
+  double query_underflow = 0x1p-149;    ///< of a scaled q or k; unused when u_query is 0
   double max_finite = 0x1.fffffep127;   ///< of the type sums are kept in
   /// Errors of K and V by the wire between ranks; see wire_error(). Zero where they travel exactly.
   double u_wire = 0;          ///< relative rounding
@@ -79,8 +79,8 @@ struct ScoreTerms {
   double largest_products = 0;   ///< max_j A_j; the running maximum is known no better than this
   double scale = 1;              ///< |scale|
   double key_magnitude = 0;      ///< Σ_c |k_jc|; matters only where q is pre-scaled
+  double query_magnitude = 0;    ///< Σ_c |q_c|; where k is, or travels inexactly
   // These matter only where K travels inexactly.
-  double query_magnitude = 0;  ///< Σ_c |q_c|
   double key_largest = 0;      ///< max_c |k_jc|
   double any_key_largest = 0;  ///< the largest key_largest of the row
   // These matter only where scores do not all come from the same constant (core/modifiers.h): with
@@ -168,6 +168,10 @@ struct GradientTerms {
   double scale = 1;         ///< |scale| for dq and dk, 1 for dv
   double value = 0;         ///< |scale Σ a_t b_t|
   std::int64_t stores = 0;  ///< of partial sums: key_gradient_stores or query_gradient_stores
+  // Factors of dq and dk, which may underflow before they are multiplied: b_t, which is q or k, when
+  // it is pre-scaled, and a_t, which is dS, when the scale meets it first.
+  double first_factors = 0;   ///< Σ |a_t| + |δa_t|
+  double second_factors = 0;  ///< Σ |b_t|
 };
 double gradient_bound(const NumericsProfile& profile, const GradientTerms& terms);
 

@@ -164,7 +164,10 @@ static ringlab_numerics numerics(void) {
   if (IS(bf16_lse)) promised.u_lse = 0x1p-8;
   if (IS(bf16_dk)) promised.queries_per_store = 64;
   if (IS(flushed)) promised.product_underflow = 0x1p-126;
-  if (IS(bf16_weights)) promised.u_probability = promised.u_row_sum = 0x1p-8;
+  if (IS(bf16_weights)) {
+    promised.u_probability = promised.u_row_sum = 0x1p-8;
+    promised.p_underflow = 0x1p-134;
+  }
   if (IS(tf32_declared)) promised.u_accumulate = 0x1p-10;
   if (IS(partial_bf16_declared)) {
     promised.u_partial = 0x1p-8;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "property_tests/generators/cases.h"
+#include "property_tests/verify.h"
 #include "reference/core/error.h"
 
 namespace ringlab::verify {
@@ -163,6 +164,24 @@ TEST(CaseGenerator, keeps_to_what_a_subject_can_do) {
     ASSERT_EQ(c.schedule, ScheduleKind::ring);
     ASSERT_EQ(c.slots, 2);
     ASSERT_FALSE(c.modifiers.any());
+  }
+}
+
+TEST(CaseGenerator, keeps_to_masks_scales_and_lengths_that_a_subject_takes) {
+  Draws draws(6);
+  Capabilities can;
+  can.dtypes = {DType::f32};
+  can.drop({Ability::many_ranks, Ability::bit_masks});
+  can.masks = {.intersections = false, .full = false};
+  can.nonpositive_scale = false;
+  can.token_multiple = 4;
+  for (int i = 0; i < 300; ++i) {
+    const Case c = limited_to(random_case(draws), can);
+    ASSERT_EQ(obstacle(can, make_problem(c)), "") << describe(c);
+  }
+  for (const Law& law : all_laws()) {
+    const Shape s = shaped_case(law, can, random_case(draws), CaseOrigin::drawn).shape;
+    ASSERT_EQ(s.q_tokens % 4 + s.kv_tokens % 4, 0) << law.id;
   }
 }
 

@@ -181,6 +181,34 @@ TEST(Arithmetic, that_would_pass_is_named_where_too_much_was_promised) {
   EXPECT_EQ(arithmetic_named(naive_subject(Mistake::scale_forgotten), 0x1p-24), "");
 }
 
+double without_subnormal(double x) { return std::abs(x) < 0x1p-126 ? 0 : x; }
+
+/// naive_subject() on a processor that takes subnormal numbers of f32 for 0, as it reads and writes.
+Subject flushing_subject() {
+  Subject subject = naive_subject();
+  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    AttentionInput read = input;
+    std::vector<Tensor<double>> copies;
+    for (TensorView<const double>* view : {&read.q, &read.k, &read.v}) {
+      Tensor<double> copy = dense_copy<double>(*view);
+      for (double& x : copy.values()) x = without_subnormal(x);
+      copies.push_back(std::move(copy));
+      *view = std::as_const(copies.back()).view();
+    }
+    RunResult result = run(read, options);
+    for (double& x : result.output.out.values()) x = without_subnormal(x);
+    return result;
+  };
+  return subject;
+}
+
+TEST(Arithmetic, that_takes_subnormal_numbers_for_0_is_named) {
+  EXPECT_EQ(arithmetic_named(flushing_subject(), 0x1p-24, {"equals_reference", "P80"}),
+            "it passes if subnormal numbers are taken for 0: declare .u_query = 0x3p-24 and "
+            ".product_underflow = 0x1p-123 in ringlab_numerics, or "
+            "Profile(prescaled=True, product_underflow=2**-123) in Python");
+}
+
 TEST(Arithmetic, that_forgives_anything_is_not_named) {
   const Subject subject =
       with_results(naive_subject(), [](RunResult& result, const auto& input, const auto&) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 
 namespace ringlab::verify {
 namespace {
@@ -233,6 +235,19 @@ Subject with_results(Subject subject, const EditResult& edit) {
     return result;
   };
   return subject;
+}
+
+Subject with_bits_that_differ(Subject subject) {
+  subject.can.dtypes = {DType::f32};
+  const auto calls = std::make_shared<int>(0);
+  return with_results(std::move(subject), [calls](RunResult& result, const auto&, const auto&) {
+    if (++*calls % 3 != 0) return;
+    for (Tensor<double>* tensor : {&result.output.out, &result.output.lse}) {
+      for (double& x : tensor->values()) {
+        if (x != 0 && std::isfinite(x)) x = static_cast<float>(x * (1 + 0x1p-23));
+      }
+    }
+  });
 }
 
 Subject with_profile(Subject subject, const std::function<void(NumericsProfile&)>& edit) {

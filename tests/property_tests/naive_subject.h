@@ -65,6 +65,9 @@ Subject naive_subject(Mistake mistake = Mistake::none);
 using EditResult = std::function<void(RunResult&, const AttentionInput&, const RunOptions&)>;
 /// The subject whose results are edited before anybody sees them.
 Subject with_results(Subject subject, const EditResult& edit);
+/// The subject in f32, with every third answer a unit in the last place larger in size: what is
+/// summed up in any order.
+Subject with_bits_that_differ(Subject subject);
 /// The subject that declares another arithmetic.
 Subject with_profile(Subject subject, const std::function<void(NumericsProfile&)>& edit);
 

@@ -160,6 +160,19 @@ TEST(OutsideMistakes, answers_that_change_by_themselves_are_said_to_and_get_no_n
   }
 }
 
+TEST(OutsideMistakes, answers_that_change_within_rounding_are_no_reads_of_what_nobody_wrote) {
+  Case failing;
+  failing.shape = {1, 1, 1, 3, 5, 2, 2};
+  Subject subject = with_bits_that_differ(naive_subject());
+  const Diagnosis promised = diagnose(subject, find_law("P38"), failing);
+  EXPECT_THAT(promised.explains, IsEmpty());
+  EXPECT_THAT(promised.findings, ElementsAre(HasSubstr("no further apart than rounding")));
+  subject.can.drop({Ability::deterministic});
+  const Diagnosis free = diagnose(subject, find_law("equals_reference"), failing);
+  EXPECT_THAT(free.explains, IsEmpty());
+  EXPECT_THAT(free.findings, IsEmpty());
+}
+
 // Whatever law is running when a call goes wrong is broken, and means nothing.
 TEST(OutsideMistakes, a_law_that_is_broken_now_and_then_gives_no_name) {
   int calls = 0;

@@ -56,6 +56,25 @@ def right_without_lse(q, k, v, *, mask, scale):
     return right(q, k, v, mask=mask, scale=scale)[0]
 
 
+def scales_first(q, k, v, *, mask, scale, dout=None):
+    """In float32, with the root of the scale on q and on k, as PyTorch's math attention does."""
+    root = np.float32(np.sqrt(scale))
+    group = q.shape[1] // k.shape[1]
+    wide_q, wide_k, wide_v = q * root, np.repeat(k, group, axis=1) * root, np.repeat(v, group, axis=1)
+    scores = np.where(mask.matrix(), wide_q @ wide_k.swapaxes(2, 3), np.float32(-np.inf))
+    top = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, np.float32(0)))
+    weights /= np.maximum(weights.sum(axis=3, keepdims=True), np.float32(1e-30))
+    o, lse = right(q, k, v, mask=mask, scale=scale)
+    if dout is None:
+        return o, lse
+    slopes = dout @ wide_v.swapaxes(2, 3)
+    slopes = weights * (slopes - (weights * slopes).sum(axis=3, keepdims=True))
+    parts = (slopes.swapaxes(2, 3) @ wide_q * root, weights.swapaxes(2, 3) @ dout)
+    dk, dv = (x.reshape(k.shape[0], k.shape[1], group, *x.shape[2:]).sum(axis=2) for x in parts)
+    return o, lse, slopes @ wide_k * root, dk, dv
+
+
 def right_with_gradients(q, k, v, *, mask, scale, dout=None):
     """From P and dP, in float64: the gradients of <dout, o>."""
     o, lse = right(q, k, v, mask=mask, scale=scale)

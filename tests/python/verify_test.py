@@ -79,6 +79,14 @@ class RightFunctions(unittest.TestCase):
                             cases=100, laws=["gradients_equal_reference"])
             self.assertFalse(report.passed, wish)
 
+    def test_q_and_k_that_are_scaled_first_are_promised(self):
+        wishes = {"backward": True, "limits": ringlab.Limits(nonpositive_scale=False),
+                  "laws": ["gradients_equal_reference"], "cases": 300}
+        self.passes(functions.scales_first, profile=ringlab.Profile(prescaled=True), **wishes)
+        report = verify(functions.scales_first, **wishes)
+        self.assertFalse(report.passed)
+        self.assertIn("Profile(prescaled=True)", report.passes_if)
+
     def test_the_reference_and_the_engine_pass_their_own_laws(self):
         def engine(q, k, v, *, mask, scale, **problem):
             problem["alibi"] = problem.pop("alibi_slopes", None)
@@ -187,6 +195,43 @@ class RightFunctions(unittest.TestCase):
                         laws=["equals_reference", "P1", "P9", "U", "many_keys"])
         self.assertLess(len(shapes["few"]), 25)
         self.assertGreater(len(shapes["any"]), 40)
+
+    def test_lengths_masks_and_scales_can_be_left_out(self):
+        def narrow(q, k, v, *, mask, scale):
+            if q.shape[2] % 4 or k.shape[2] % 4:
+                raise ValueError("lengths that 4 does not divide")
+            if mask.kind != "causal" or not scale > 0 or 0 in q.shape + k.shape:
+                raise NotImplementedError("not this mask, scale or size")
+            return functions.right(q, k, v, mask=mask, scale=scale)
+
+        limits = ringlab.Limits(token_multiple=4, nonpositive_scale=False, no_tokens=False)
+        report = self.passes(narrow, limits=limits, masks=["causal"])
+        self.assertEqual(sum(law.refused for law in report.laws), 0)
+        self.assertEqual(report.findings, ())
+        self.assertGreater(sum(law.verdict == "held" for law in report.laws), 15)
+        self.assertNotIn("full", report.tried["forward"]["kinds"]["mask"])
+        self.assertNotIn("scale 0", report.tried["claimed_not_tried"])
+
+    def test_a_refusal_is_answered_with_the_limit_that_would_help(self):
+        def advice(refuses, error=NotImplementedError, **wishes):
+            def narrow(q, k, v, *, mask, scale):
+                if refuses(q, k, mask, scale):
+                    raise error("not this")
+                return functions.right(q, k, v, mask=mask, scale=scale)
+            return verify(narrow, laws=FEW, cases=20, **wishes).findings[-1:]
+
+        for limit, refuses in {
+                "Limits(token_multiple=4)": lambda q, k, mask, scale: q.shape[2] % 4 or k.shape[2] % 4,
+                "Limits(nonpositive_scale=False)": lambda q, k, mask, scale: scale <= 0,
+                "Limits(no_tokens=False)": lambda q, k, mask, scale: 0 in q.shape + k.shape,
+                'with masks without "full"': lambda q, k, mask, scale: mask.kind == "full",
+                "Limits(grouped_heads=False, rectangular=False)":
+                    lambda q, k, mask, scale: q.shape[2] != k.shape[2] or q.shape[1] != k.shape[1]}.items():
+            self.assertIn(limit, "".join(advice(refuses)))
+        raised = advice(lambda q, k, mask, scale: q.shape[2] != k.shape[2], ValueError)
+        self.assertIn("Limits(rectangular=False)", raised[0])
+        self.assertEqual(advice(lambda q, k, mask, scale: q.size % 7 == 3), ())
+        self.assertEqual(advice(lambda *_: False), ())
 
     def test_masks_and_limits_keep_cases_away(self):
         def narrow(q, k, v, *, mask, scale):

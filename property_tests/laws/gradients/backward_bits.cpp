@@ -146,7 +146,8 @@ LawResult a_second_run_starts_afresh(const Subject& subject, const Case& c) {
   other.dout = scaled(trial.dout, -2);
   const AttentionGradients first = differentiate(subject, trial);
   differentiate(subject, other);
-  return same_gradient_bits("run again after another run", differentiate(subject, trial), first);
+  return same_gradient_bits("run again after another run", differentiate(subject, trial), first,
+                            allowed_between_runs(subject, trial));
 }
 
 }  // namespace
@@ -157,6 +158,7 @@ std::vector<Law> gradient_bit_laws() {
        .name = "nothing_from_above_gives_gradients_of_zero",
        .statement = "dout = 0: all gradients are 0.",
        .exact = true,
+       .or_within_bounds = true,
        .shape_case = with_tokens,
        .needs = {Ability::backward},
        .check = nothing_from_above,
@@ -174,6 +176,7 @@ std::vector<Law> gradient_bit_laws() {
        .statement =
            "Causal: q and dout of rows that do not see a key do not move its dk and dv by a bit.",
        .exact = true,
+       .or_within_bounds = true,
        .shape_case = causal_rows,
        .needs = {Ability::backward},
        .check = keys_depend_on_later_rows},
@@ -181,6 +184,7 @@ std::vector<Law> gradient_bit_laws() {
        .name = "dq_of_a_row_depends_on_earlier_keys_only",
        .statement = "Causal: k and v that a row does not see do not move its dq by a bit.",
        .exact = true,
+       .or_within_bounds = true,
        .shape_case = causal_rows,
        .needs = {Ability::backward},
        .check = rows_depend_on_earlier_keys},
@@ -189,6 +193,7 @@ std::vector<Law> gradient_bit_laws() {
        .statement =
            "Gradients are set, not added to what an earlier run left: the same bits again.",
        .exact = true,
+       .or_within_bounds = true,
        .shape_case = with_tokens,
        .needs = {Ability::backward},
        .check = a_second_run_starts_afresh,

@@ -17,6 +17,15 @@ bool all_below(const Tensor<double>& exact, const Tensor<double>& allowed) {
   return true;
 }
 
+bool gradients_keep_bits(const Subject& subject) {
+  return subject.can.has(Ability::deterministic) &&
+         subject.can.has(Ability::deterministic_gradients);
+}
+
+BackwardTolerance of_both_runs(const BackwardTolerance& once) {
+  return {added(once.dq, once.dq), added(once.dk, once.dk), added(once.dv, once.dv)};
+}
+
 LawResult named(const std::string& what, LawResult result) {
   if (result.outcome == Outcome::broken) result.message = what + ": " + result.message;
   return result;
@@ -87,18 +96,24 @@ LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
 }
 
 LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
-                             const AttentionGradients& want) {
+                             const AttentionGradients& want,
+                             const std::optional<BackwardTolerance>& allowed) {
   return named(what,
-               both(same_bits("dq", got.dq, want.dq),
-                    both(same_bits("dk", got.dk, want.dk), same_bits("dv", got.dv, want.dv))));
+               all_held({same_at("dq", got.dq, want.dq, {}, allowed ? &allowed->dq : nullptr),
+                         same_at("dk", got.dk, want.dk, {}, allowed ? &allowed->dk : nullptr),
+                         same_at("dv", got.dv, want.dv, {}, allowed ? &allowed->dv : nullptr)}));
+}
+
+std::optional<BackwardTolerance> allowed_between_runs(const Subject& subject,
+                                                      const GradientTrial& trial) {
+  if (gradients_keep_bits(subject)) return std::nullopt;
+  return of_both_runs(measure_gradients(subject, trial).allowed);
 }
 
 std::optional<BackwardTolerance> allowed_beside(const Subject& subject, const GradientTrial& trial,
                                                 double value) {
-  if (keeps_bits_beside(subject, value)) return std::nullopt;
-  const BackwardTolerance once = measure_gradients(subject, trial).allowed;
-  return BackwardTolerance{added(once.dq, once.dq), added(once.dk, once.dk),
-                           added(once.dv, once.dv)};
+  if (gradients_keep_bits(subject) && keeps_bits_beside(subject, value)) return std::nullopt;
+  return of_both_runs(measure_gradients(subject, trial).allowed);
 }
 
 void GradientSum::add(double factor, double got, double allowed, double exact) {

@@ -45,9 +45,15 @@ bool zero_gradients_would_pass(const GradientTrial& trial, const MeasuredGradien
 /// Held where dq, dk and dv of two runs agree within the tolerances of both.
 LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
                          const MeasuredGradients& want);
-/// Held where dq, dk and dv have equal values; NaN is broken.
+/// Held where dq, dk and dv have equal values, or are at most `allowed` apart where that is given;
+/// NaN is broken.
 LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
-                             const AttentionGradients& want);
+                             const AttentionGradients& want,
+                             const std::optional<BackwardTolerance>& allowed = {});
+/// The tolerances of two runs of this trial together, for subjects the bits of whose gradients
+/// differ from run to run; nothing for others, which are asked for equal bits.
+std::optional<BackwardTolerance> allowed_between_runs(const Subject& subject,
+                                                      const GradientTrial& trial);
 /// Both tolerances where bits may change beside hidden numbers that become `value`, else nothing.
 std::optional<BackwardTolerance> allowed_beside(const Subject& subject, const GradientTrial& trial,
                                                 double value);

@@ -39,7 +39,7 @@ LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
   turned.q_layout = relabelled(make_layout(turned, c.shape.q_tokens, {}), shift);
   turned.kv_layout = relabelled(make_layout(turned, c.shape.kv_tokens, {}), shift);
   const std::string what = "ranks renumbered by " + std::to_string(shift);
-  if (!subject.can.has(Ability::ring_traffic)) {
+  if (!subject.can.has(Ability::ring_traffic) || !subject.can.has(Ability::deterministic)) {
     return within_both_bounds(what, run_with_bounds(subject, trial.input(), turned),
                               run_with_bounds(subject, trial.input(), trial.options));
   }

@@ -112,6 +112,7 @@ std::vector<Law> causal_laws() {
        .statement = "Causal: rows up to i keep their bits when every later q, k and v is "
                     "overwritten.",
        .exact = true,
+       .or_within_bounds = true,
        .shape_case = causal_case_or_decoding,
        .check = future_changes_nothing,
        .shape_simpler_case = causal_case},

@@ -88,6 +88,7 @@ std::vector<Law> window_laws() {
        .statement =
            "Window: a row keeps its bits when every key outside its window is overwritten.",
        .exact = true,
+       .or_within_bounds = true,
        .shape_case = window_case,
        .check = keys_outside_the_window_change_nothing},
       {.id = "P33-wide",

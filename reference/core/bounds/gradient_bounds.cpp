@@ -23,6 +23,12 @@ double storing_error(const NumericsProfile& profile, const GradientTerms& terms,
   return gamma * scaled + count * lost * (1 + gamma);
 }
 
+/// Two products make a scaled dS: that of the scale with dP and with D, or with dS itself.
+double lost_before_products(const NumericsProfile& profile, const GradientTerms& terms) {
+  return prescaled_underflow(profile) * std::max(terms.scale, 1.0) * terms.first_factors +
+         2 * profile.product_underflow * terms.second_factors;
+}
+
 }  // namespace
 
 double probability_error(const NumericsProfile& profile, const ProbabilityTerms& terms) {
@@ -60,7 +66,8 @@ double gradient_bound(const NumericsProfile& profile, const GradientTerms& terms
   }
   const double added = terms.scale * (terms.propagated + (gamma + profile.u_query) * magnitude +
                                       profile.product_underflow * 2 * count) +
-                       profile.product_underflow * (count + 1);
+                       profile.product_underflow * (count + 1) +
+                       lost_before_products(profile, terms);
   const double stored =
       storing_error(profile, terms, terms.scale * terms.magnitude + added, magnitude * (1 + gamma));
   const double sum = added + stored * (1 + gamma);

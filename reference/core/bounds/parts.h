@@ -20,6 +20,9 @@ inline double no_promise_unless_valid(double bound) {
 /// Half the least subnormal; the least subnormal where a double cannot hold the half.
 double half_least(DType dtype);
 
+/// Absolute error of one number of q or k that is scaled before it is multiplied; 0 where none is.
+double prescaled_underflow(const NumericsProfile& profile);
+
 /// Upper bounds of the terms of keys as they arrive over the wire, from the terms as they are sent.
 ScoreTerms after_the_wire(const NumericsProfile& profile, ScoreTerms terms);
 

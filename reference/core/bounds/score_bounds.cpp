@@ -11,9 +11,10 @@ namespace {
 double dot_error(const NumericsProfile& profile, const ScoreTerms& terms) {
   const double dim = static_cast<double>(terms.head_dim);
   const double gamma = gamma_bound(dim, profile.u_accumulate);
+  const double once = std::max(terms.scale, 1.0);
   const double underflow =
-      profile.product_underflow * (dim * std::max(terms.scale, 1.0) + 2) +
-      (profile.u_query > 0 ? profile.query_underflow * terms.key_magnitude : 0);
+      profile.product_underflow * (dim * once + 2) +
+      prescaled_underflow(profile) * once * (terms.key_magnitude + terms.query_magnitude);
   return (gamma + profile.u_query * (1 + gamma)) * terms.absolute_products + underflow;
 }
 

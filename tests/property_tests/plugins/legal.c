@@ -13,6 +13,12 @@ static int is(const char* kernel) {
   return wanted != NULL && strcmp(wanted, kernel) == 0;
 }
 
+/* The part that comes as number `step`: in another order for each row of each call, as where blocks
+ * of a device merge as they get ready. */
+static int64_t part_at(int64_t step, int64_t turn) {
+  return is("any_order") ? (turn % 2 ? step + turn : kParts - 1 - step + turn) % kParts : step;
+}
+
 /* (o, lse) of two parts become that of both, in f32. */
 static void merge(float* o, float* lse, const float* part_o, float part_lse, int64_t v_dim) {
   if (part_lse == -INFINITY) return;
@@ -27,11 +33,13 @@ static void merge(float* o, float* lse, const float* part_o, float part_lse, int
 static void attend_in_parts(const ringlab_call* call, const float* q, const float* k,
                             const float* v, int64_t begin, int64_t end, float* memory, float* o,
                             float* lse) {
-  const int64_t v_dim = call->v.extents[3], keys = call->k.extents[2];
+  static int64_t turns = 0;
+  const int64_t v_dim = call->v.extents[3], keys = call->k.extents[2], turn = turns++ / 3;
   float* part_o = memory + keys;
   for (int64_t c = 0; c < v_dim; ++c) o[c] = 0;
   *lse = -INFINITY;
-  for (int64_t part = 0; part < kParts; ++part) {
+  for (int64_t step = 0; step < kParts; ++step) {
+    const int64_t part = part_at(step, turn);
     const int64_t first = begin + (end - begin) * part / kParts;
     const int64_t last = begin + (end - begin) * (part + 1) / kParts;
     float part_lse;
@@ -66,6 +74,37 @@ static void attend_backwards(const ringlab_call* call, const float* q, const flo
   *lse = (float)(top + log(sum));
 }
 
+/* Adds a term to a compensated sum. Where that has overflowed nothing is lost: inf - inf would be NaN. */
+static void add_compensated(float* sum, float* lost, float term) {
+  const float more = term - *lost, next = *sum + more;
+  *lost = isfinite(next) ? next - *sum - more : 0;
+  *sum = next;
+}
+
+/* Compensated sums of weights and of weights times values. */
+static void attend_compensated(const ringlab_call* call, const float* q, const float* k,
+                               const float* v, int64_t begin, int64_t end, float* scores, float* o,
+                               float* lse) {
+  const int64_t head_dim = call->q.extents[3], v_dim = call->v.extents[3];
+  float top = -INFINITY, sum = 0, lost = 0, lost_of[v_dim + 1];
+  memset(lost_of, 0, sizeof(lost_of));
+  for (int64_t c = 0; c < v_dim; ++c) o[c] = 0;
+  *lse = -INFINITY;
+  if (begin == end) return;
+  for (int64_t j = begin; j < end; ++j) {
+    scores[j] = (float)call->scale * dot(q, k + j * head_dim, head_dim);
+    if (scores[j] > top) top = scores[j];
+  }
+  for (int64_t j = begin; j < end; ++j) {
+    const float weight = expf(scores[j] - top);
+    add_compensated(&sum, &lost, weight);
+    for (int64_t c = 0; c < v_dim; ++c)
+      add_compensated(o + c, lost_of + c, weight * v[j * v_dim + c]);
+  }
+  for (int64_t c = 0; c < v_dim; ++c) o[c] /= sum;
+  *lse = top + logf(sum);
+}
+
 static int32_t legal_run(const ringlab_call* call, void* context) {
   (void)context;
   const float *q = call->q.data, *k = call->k.data, *v = call->v.data;
@@ -82,9 +121,12 @@ static int32_t legal_run(const ringlab_call* call, void* context) {
     const float* head_k = k + kv * keys * head_dim;
     const float* head_v = v + kv * keys * v_dim;
     const int64_t begin = call->mask.visible_begin[i], end = call->mask.visible_end[i];
-    if (is("merging")) {
+    if (is("merging") || is("any_order")) {
       attend_in_parts(call, q + row * head_dim, head_k, head_v, begin, end, memory, o + row * v_dim,
                       lse + row);
+    } else if (is("compensated")) {
+      attend_compensated(call, q + row * head_dim, head_k, head_v, begin, end, memory,
+                         o + row * v_dim, lse + row);
     } else {
       attend_backwards(call, q + row * head_dim, head_k, head_v, begin, end, o + row * v_dim,
                        lse + row);
@@ -103,6 +145,16 @@ RINGLAB_PLUGIN_EXPORT const ringlab_plugin* ringlab_plugin_v1(void) {
     legal.run = legal_run;
     can->sums_keys_in_order = 0; /* parts end elsewhere */
     numerics->lse_merges = kParts - 1;
+  }
+  if (is("any_order")) {
+    legal.run = legal_run;
+    can->sums_keys_in_order = can->deterministic = 0;
+    numerics->lse_merges = kParts - 1;
+  }
+  if (is("compensated")) {
+    legal.run = legal_run;
+    can->sums_keys_in_order =
+        0; /* what was lost before is added with the next key, whatever its weight */
   }
   if (is("backwards")) {
     legal.run = legal_run;

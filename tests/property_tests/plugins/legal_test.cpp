@@ -25,7 +25,8 @@ TEST_P(LegalPlugin, passes_every_law_and_misses_no_class) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Arithmetic, LegalPlugin,
-                         ::testing::Values("merging", "backwards", "coarse", "coarse_parts"));
+                         ::testing::Values("merging", "any_order", "compensated", "backwards",
+                                           "coarse", "coarse_parts"));
 INSTANTIATE_TEST_SUITE_P(Abilities, LegalPlugin,
                          ::testing::Values("wide", "one_width", "square", "causal_square",
                                            "least"));

@@ -27,11 +27,14 @@ bool promises_nothing(const BackwardTolerance& allowed) {
   return false;
 }
 
+/// A random case.
+testing::RandomCase small_case(std::uint64_t seed, DType dtype) {
+  return testing::random_case(seed, {.tokens = 16, .dim = 7, .dtype = dtype});
+}
+
 /// Empty where a gradient may overflow the dtype: such a case is no test of a kernel.
-std::optional<Report> check(std::uint64_t seed, DType dtype, const KernelOptions& options,
+std::optional<Report> check(const testing::RandomCase& c, const KernelOptions& options,
                             const KernelOptions& promised, BackwardMistake mistake) {
-  const testing::RandomCase c =
-      testing::random_case(seed, {.tokens = 16, .dim = 7, .dtype = dtype});
   const ExactBackward exact = exact_backward(c.input(), c.dout.view());
   const BackwardTolerance allowed = backward_tolerance(
       c.input(), c.dout.view(), exact, testing::emulated_profile(c.problem, promised));
@@ -44,7 +47,43 @@ std::optional<Report> check(std::uint64_t seed, DType dtype, const KernelOptions
 
 std::optional<Report> check(std::uint64_t seed, DType dtype, const KernelOptions& options,
                             BackwardMistake mistake = BackwardMistake::none) {
-  return check(seed, dtype, options, options, mistake);
+  return check(small_case(seed, dtype), options, options, mistake);
+}
+
+/// The tensor with its numbers as whole multiples of the least subnormal.
+void make_subnormal(Tensor<double>& tensor, DType dtype) {
+  for (double& x : tensor.values()) x = std::round(4 * x) * dtype_info(dtype).min_subnormal;
+}
+
+/// Failures of 600 cases in which q, k, both or dO are subnormal and the others are not.
+int failures_of_subnormal(const KernelOptions& options, const KernelOptions& promised) {
+  int failed = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    testing::RandomCase c = small_case(seed, DType::f32);
+    for (double& x : c.dout.values()) x *= 64;
+    for (double& x : c.tensors.v.values()) x *= 64;
+    if (seed % 4 == 3) {
+      make_subnormal(c.dout, DType::f32);
+      for (double& x : c.tensors.q.values()) x *= 64;
+    }
+    if (seed % 4 < 2) make_subnormal(c.tensors.q, DType::f32);
+    if (seed % 4 == 1 || seed % 4 == 2) make_subnormal(c.tensors.k, DType::f32);
+    const std::optional<Report> report = check(c, options, promised, BackwardMistake::none);
+    if (report && !report->passed() && failed++ == 0) {
+      std::printf("  seed %d%s\n", static_cast<int>(seed), report->summary().c_str());
+    }
+  }
+  return failed;
+}
+
+TEST(BackwardBound, never_fails_a_kernel_whose_factors_underflow_before_their_product) {
+  EXPECT_EQ(failures_of_subnormal({}, {}), 0);
+  EXPECT_EQ(failures_of_subnormal({.prescaled = true}, {.prescaled = true}), 0);
+  EXPECT_EQ(failures_of_subnormal({.scaled_slopes = true}, {}), 0);
+}
+
+TEST(BackwardBound, fails_a_kernel_that_scales_q_and_k_first_and_does_not_say_so) {
+  EXPECT_GT(failures_of_subnormal({.prescaled = true}, {}), 10);
 }
 
 void expect_no_false_alarm(DType dtype, bool cast, std::uint64_t cases, bool stores = false) {
@@ -102,7 +141,7 @@ TEST(BackwardBound, fails_a_kernel_that_stores_partial_gradients_and_does_not_sa
   constexpr int kCases = 300;
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const std::optional<Report> report =
-        check(seed, DType::bf16, {.queries_per_store = 1, .keys_per_store = 1}, {},
+        check(small_case(seed, DType::bf16), {.queries_per_store = 1, .keys_per_store = 1}, {},
               BackwardMistake::none);
     if (!report) continue;
     for (std::size_t t = 0; t < failed.size(); ++t) failed[t] += !report->tensors[t].passed();

@@ -37,7 +37,10 @@ class EmulatedBackward {
         forward_(EmulatedKernel<Real>(input, options).run()),
         dq_(input.problem.shape.q()),
         dk_(input.problem.shape.k()),
-        dv_(input.problem.shape.v()) {}
+        dv_(input.problem.shape.v()) {
+    scale_ = real(input.problem.scale);
+    if (options.prescaled) root_ = std::sqrt(scale_);
+  }
 
   Gradients run() {
     const Shape& shape = input_.problem.shape;
@@ -51,7 +54,6 @@ class EmulatedBackward {
   void run_row(std::int64_t b, std::int64_t h, std::int64_t i) {
     const Shape& shape = input_.problem.shape;
     const std::int64_t g = h / (shape.q_heads / shape.kv_heads);
-    const Real scale = static_cast<Real>(input_.problem.scale);
     Real mean = 0;
     for (std::int64_t c = 0; c < shape.v_dim; ++c) {
       mean += real(dout_(b, h, i, c)) * real(forward_.out(b, h, i, c));
@@ -75,11 +77,13 @@ class EmulatedBackward {
       }
       if (mistake_ != BackwardMistake::dropout_missing_in_dp) dp *= factor;
       const bool flat = mistake_ == BackwardMistake::soft_capping_not_differentiated;
-      const Real ds = cast(p * (dp - mean) * (flat ? Real(1) : modified_.steepness(dot)));
+      Real ds = cast(p * (dp - mean) * (flat ? Real(1) : modified_.steepness(dot)));
+      if (options_.scaled_slopes) ds *= scale_;
+      const Real scale = options_.scaled_slopes ? Real(1) : options_.prescaled ? root_ : scale_;
       const bool unscaled = mistake_ == BackwardMistake::scale_missing_in_dk;
       for (std::int64_t c = 0; c < shape.head_dim; ++c) {
-        dq_(b, h, i, c) += ds * real(input_.k(b, g, j, c)) * scale;
-        dk_(b, g, j, c) += ds * real(input_.q(b, h, i, c)) * (unscaled ? Real(1) : scale);
+        dq_(b, h, i, c) += ds * (real(input_.k(b, g, j, c)) * root_) * scale;
+        dk_(b, g, j, c) += ds * (real(input_.q(b, h, i, c)) * root_) * (unscaled ? Real(1) : scale);
       }
       const bool next = mistake_ == BackwardMistake::dv_from_probability_of_the_next_key;
       const std::int64_t to = next ? (j + 1) % shape.kv_tokens : j;
@@ -95,7 +99,7 @@ class EmulatedBackward {
                std::int64_t j) const {
     Real sum = 0;
     for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
-      sum += real(input_.q(b, h, i, c)) * real(input_.k(b, g, j, c));
+      sum += (real(input_.q(b, h, i, c)) * root_) * (real(input_.k(b, g, j, c)) * root_);
     }
     return sum;
   }
@@ -105,7 +109,7 @@ class EmulatedBackward {
     const bool wrong = mistake_ == BackwardMistake::lse_of_the_next_row;
     const std::int64_t row = wrong ? (i + 1) % shape.q_tokens : i;
     const Real lse = real(forward_.lse(b, h, row, 0));
-    const Real scale = static_cast<Real>(input_.problem.scale);
+    const Real scale = options_.prescaled ? Real(1) : scale_;
     const Real log2e = Real(1.4426950408889634);
     if (input_.problem.modifiers.changes_scores()) {
       const Real score = modified_(sum, h, i, j);
@@ -144,6 +148,7 @@ class EmulatedBackward {
   EmulatedScore<Real> modified_;
   AttentionOutput forward_;
   Tensor<Real> dq_, dk_, dv_;
+  Real scale_ = 1, root_ = 1;
 };
 
 inline Gradients run_emulated_backward(const AttentionInput& input, const Tensor<double>& dout,

@@ -28,6 +28,8 @@ struct KernelOptions {
   std::int64_t tile = 4;
   bool powers_of_two = false;       ///< exp2, with log2 e folded into the scale
   bool cast_probabilities = false;  ///< to the input dtype, before P·V
+  bool prescaled = false;           ///< q and k times the root of the scale, before they meet
+  bool scaled_slopes = false;       ///< backward: dS times the scale, before it meets q and k
   bool flush_to_zero = false;       ///< exp results below the normal range become zero
   bool tanh_from_exp = false;       ///< with an absolute error
   bool sink_last = false;           ///< merged after the keys, not before them
@@ -51,6 +53,10 @@ class EmulatedKernel {
     if (options.mistake == Mistake::scale_off_by_1e_4) scale *= Real(1.0001);
     const Real log2e =
         options.mistake == Mistake::log2e_truncated ? Real(1.4427) : Real(1.4426950408889634);
+    if (options.prescaled) {
+      root_ = std::sqrt(scale);
+      scale = 1;
+    }
     factor_ = options.powers_of_two ? scale * log2e : scale;
   }
 
@@ -133,8 +139,8 @@ class EmulatedKernel {
     for (const std::int64_t j : keys) {
       Real sum = 0;
       for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
-        sum += static_cast<Real>(input_.q(b, h, i, c)) *
-               static_cast<Real>(input_.k(b, kv_head_, j, c));
+        sum += (static_cast<Real>(input_.q(b, h, i, c)) * root_) *
+               (static_cast<Real>(input_.k(b, kv_head_, j, c)) * root_);
       }
       scores.push_back(input_.problem.modifiers.changes_scores() ? modified_(sum, h, i, j)
                                                                  : sum * factor_);
@@ -180,7 +186,7 @@ class EmulatedKernel {
   KernelOptions options_;
   Visibility visible_;
   EmulatedScore<Real> modified_;
-  Real factor_ = 0;
+  Real factor_ = 0, root_ = 1;
   std::int64_t kv_head_ = 0;
 };
 
@@ -199,6 +205,7 @@ inline NumericsProfile emulated_profile(const Problem& problem, const KernelOpti
     profile.u_probability = info.unit_roundoff;
     profile.p_underflow = info.min_subnormal / 2;
   }
+  if (options.prescaled) profile.u_query = 3 * profile.u_accumulate;
   const Shape& shape = problem.shape;
   profile.key_gradient_stores = stores_before_the_last(shape.q_tokens, options.queries_per_store,
                                                        shape.q_heads / shape.kv_heads);
