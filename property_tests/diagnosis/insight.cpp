@@ -39,14 +39,15 @@ Insight look_into(const Subject& subject, const SubjectVerdict& verdict,
                   const VerifyOptions& options, Depth depth, const SearchLaw& search) {
   Insight insight;
   int diagnosed = 0;
-  for (const LawVerdict* law : broken_laws(verdict)) {
+  const std::vector<const LawVerdict*> broken = broken_laws(verdict);
+  for (const LawVerdict* law : broken) {
     if (diagnosed == kMostDiagnosed) break;
     ++diagnosed;
     Diagnosis diagnosis = diagnose(subject, find_law(law->id), law->failure->shrunk);
-    if (diagnosed == 1 || says_more(diagnosis, insight.diagnosis)) {
-      insight.diagnosis = std::move(diagnosis);
-      insight.of_law = law->id;
-    }
+    if (diagnosed > 1 && !says_more(diagnosis, insight.diagnosis)) continue;
+    insight.diagnosis = std::move(diagnosis);
+    const bool leads = law->failure->is_absolute() == broken.front()->failure->is_absolute();
+    if (leads) insight.of_law = law->id;
     if (insight.diagnosis.explains.size() == 1) break;
   }
   // An edit of the formula that explains all numbers is better than wider bounds.
