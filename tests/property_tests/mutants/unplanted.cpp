@@ -126,7 +126,6 @@ const std::map<std::string, std::vector<std::string>>& true_names() {
       {"unplanted_scale_of_the_first_number", {"wire.scale_of_the_first_number"}},
       {"unplanted_scale_of_positive_numbers", {"wire.scale_of_numbers_above_zero"}},
       {"unplanted_value_scales_after_channels", {"wire.scale_of_the_row_before_for_v"}},
-      {"unplanted_first_answer_lost", {"ring.last_chunk_dropped"}},
       {"unplanted_answers_added_in_sum_alone", {"merge.parts_added_in_sum"}},
       {"unplanted_own_answer_twice", {"ring.own_chunk_twice"}},
       {"unplanted_finished_before_merging", {"ring.only_own_chunk"}},
