@@ -14,6 +14,10 @@ double BoundCounts::unbounded_share() const {
   return measured == 0 ? 0 : static_cast<double>(unbounded) / static_cast<double>(measured);
 }
 
+bool LawFailure::is_absolute() const {
+  return ending != Ending::answered || message.find(", exact ") != std::string::npos;
+}
+
 std::vector<const Law*> laws_for(const Subject& subject, const VerifyOptions& options) {
   std::vector<const Law*> laws;
   if (options.laws.empty()) {

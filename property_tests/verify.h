@@ -34,6 +34,11 @@ struct VerifyOptions {
   std::function<Haste()> haste = {};
 };
 
+/// The answer to a small case, and its numbers that lie outside their bounds: 1 there, 0 elsewhere.
+struct ShownAnswer {
+  AttentionOutput got, off;
+};
+
 struct LawFailure {
   Case shrunk;
   std::string token;    ///< "SUBJECT/LAW/CASE" for `ringlab verify --replay`
@@ -45,6 +50,9 @@ struct LawFailure {
   int step = -1;
   /// Further runs of the very same case, and those of them that broke the law.
   int repeats = 0, repeated = 0;
+  std::optional<ShownAnswer> answer = {};  ///< of a case that people work out by hand
+  /// True where an answer misses the truth, or there is none; not where two runs differ.
+  bool is_absolute() const;
   /// "it broke in 7 of 50 more runs of this very case", where that was not all of them.
   std::string doubt() const;
 };

@@ -25,7 +25,7 @@ bool is_small(const verify::Case& c) {
          !c.modifiers.any();
 }
 
-std::string number(double x) { return fmt::format("{:.4g}", x); }
+std::string number(double x) { return fmt::format("{:.6g}", x); }
 std::string short_number(double x) { return fmt::format("{:.3g}", x); }
 
 /// "2" or "(2, -1)".
@@ -43,7 +43,7 @@ std::string title(const char* what, std::int64_t token, const verify::Case& c, i
 
 /// One query worked out; "." for keys that it does not see.
 struct Worked {
-  std::string scores_and_weights, o;
+  std::string scores_and_weights, o, lse;
 };
 Worked attention_of(const verify::Trial& trial, std::int64_t query) {
   const Shape& s = trial.shape();
@@ -75,13 +75,28 @@ Worked attention_of(const verify::Trial& trial, std::int64_t query) {
   }
   return {fmt::format("scores {}   weights {}", fmt::join(score_words, " "),
                       fmt::join(weight_words, " ")),
-          "o " + row_of(o, 0)};
+          "o " + row_of(o, 0), "lse " + number(top + std::log(sum))};
+}
+
+/// "got (2, -1!)" for a row with wrong numbers; else nothing.
+std::string got_row(const Tensor<double>& got, const Tensor<double>& off, std::int64_t query) {
+  std::vector<std::string> words;
+  bool is_off = false;
+  for (std::int64_t c = 0; c < got.extents().channels; ++c) {
+    const bool wrong = off(0, 0, query, c) != 0;
+    is_off |= wrong;
+    words.push_back(number(got(0, 0, query, c)) + (wrong ? "!" : ""));
+  }
+  if (!is_off) return "";
+  return words.size() == 1 ? "   got " + words.front()
+                           : fmt::format("   got ({})", fmt::join(words, ", "));
 }
 
 }  // namespace
 
 std::vector<std::string> number_rows(const verify::Case& shown,
-                                     const std::optional<verify::Element>& marked) {
+                                     const std::optional<verify::Element>& marked,
+                                     const std::optional<verify::ShownAnswer>& answer) {
   if (!is_small(shown)) return {};
   const verify::Trial trial = verify::make_trial(shown);
   const HopMap hops(shown);
@@ -96,7 +111,9 @@ std::vector<std::string> number_rows(const verify::Case& shown,
     const std::string begin = title("query", query, shown, hops.query_rank(query)) +
                               fmt::format(" q {:<9} ", row_of(trial.data.q, query));
     const Worked worked = attention_of(trial, query);
-    const std::string end = worked.o + (wrong ? "   <- wrong" : "");
+    const std::string got = answer ? got_row(answer->got.out, answer->off.out, query) : "",
+                      got_lse = answer ? got_row(answer->got.lse, answer->off.lse, query) : "";
+    const std::string end = worked.o + got + (wrong ? "   <- wrong" : "");
     const std::string in_one = begin + worked.scores_and_weights + "   " + end;
     if (in_one.size() <= kWidest) {
       rows.push_back(in_one);
@@ -104,6 +121,7 @@ std::vector<std::string> number_rows(const verify::Case& shown,
       rows.push_back(begin + end);
       rows.push_back(std::string(kTitle + 1, ' ') + worked.scores_and_weights);
     }
+    if (!got_lse.empty()) rows.push_back(std::string(kTitle + 1, ' ') + worked.lse + got_lse);
   }
   const bool fits =
       std::ranges::all_of(rows, [](const std::string& row) { return row.size() <= kWidest; });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "cli/report/human.h"
 #include "cli/report/verdict.h"
@@ -37,19 +38,22 @@ std::string name_of(const verify::Diagnosis& diagnosis, verify::Ending ending) {
   return text;
 }
 
-std::string with_nan_as_a_word(std::string found) {
-  for (const std::string_view number : {"got nan", "got -nan"}) {
-    const std::size_t at = found.find(number);
-    if (at != std::string::npos) return found.replace(at, number.size(), "NaN");
-  }
-  return found;
+std::string with_nan_as_a_word(const std::string& found) {
+  static const std::regex both(
+      "(got|became) -?nan, (other run|was) -?nan, (allowed [^,]*|and must be .*)");
+  static const std::regex one("got -?nan\\b");
+  return std::regex_replace(std::regex_replace(found, both, "NaN in both runs"), one, "NaN");
 }
 
-/// The failure that was diagnosed, else the first.
+/// The failure that was diagnosed, else the first; one that shows by itself that an answer is wrong
+/// before those of two runs that differ.
 const verify::LawVerdict* shown_law(const SubjectResult& subject) {
   const verify::LawVerdict* shown = nullptr;
+  const auto rank = [&](const verify::LawVerdict& law) {
+    return 2 * law.failure->is_absolute() + (law.id == subject.insight.of_law);
+  };
   for (const verify::LawVerdict& law : subject.laws.laws) {
-    if (law.failure && (!shown || law.id == subject.insight.of_law)) shown = &law;
+    if (law.failure && (!shown || rank(law) > rank(*shown))) shown = &law;
   }
   return shown;
 }
@@ -63,6 +67,7 @@ void show_law(const verify::LawVerdict& law, const SubjectResult& subject, Devic
   answer.again = failure.doubt();
   answer.smallest = failure.shrunk;
   answer.marked = failure.at;
+  answer.answer = failure.answer;
   answer.replay = replay_line(subject.subject, failure.token) +
                   (device == DeviceKind::cuda ? " --device cuda" : "");
 }

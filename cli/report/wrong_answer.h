@@ -26,6 +26,7 @@ struct WrongAnswer {
   std::string replay;           ///< the line that runs it again, where there is one
   std::optional<verify::Case> smallest = {};
   std::optional<verify::Element> marked = {};
+  std::optional<verify::ShownAnswer> answer = {};  ///< to the smallest case
 };
 
 /// One mistake per subject: several laws that one mistake breaks are one. Nothing where the subject
@@ -41,9 +42,11 @@ std::vector<std::string> pair_rows(const verify::Case& shown,
                                    std::size_t most_rows);
 
 /// Q, K, V, scores, weights and the right O of a case of six tokens at most, of one head of one or two
-/// channels; empty for others. The row of the marked element says that it is wrong.
+/// channels; empty for others. The row of the marked element says that it is wrong; beside numbers of
+/// O and lse stand those of an answer that is off in that row, with "!" where they are.
 std::vector<std::string> number_rows(const verify::Case& shown,
-                                     const std::optional<verify::Element>& marked);
+                                     const std::optional<verify::Element>& marked,
+                                     const std::optional<verify::ShownAnswer>& answer = {});
 /// True for an element of dK or dV.
 bool marks_a_key(const std::optional<verify::Element>& marked);
 

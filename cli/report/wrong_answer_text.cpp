@@ -67,7 +67,7 @@ std::string wrong_answer_text(const WrongAnswer& answer) {
     add(before, "case", case_words(*answer.smallest), 2);
     const std::size_t taken = 1 + before.size() + after.size();
     const std::size_t room = taken < kMostAnswerLines ? kMostAnswerLines - taken : 0;
-    std::vector<std::string> rows = number_rows(*answer.smallest, answer.marked);
+    std::vector<std::string> rows = number_rows(*answer.smallest, answer.marked, answer.answer);
     if (rows.empty() || rows.size() > room) {
       rows = pair_rows(*answer.smallest, answer.marked, room);
     }

@@ -9,6 +9,7 @@
 #include "property_tests/diagnosis/events/nan_words.h"
 #include "property_tests/diagnosis/evidence.h"
 #include "property_tests/diagnosis/experiments.h"
+#include "property_tests/diagnosis/formula/pairs.h"
 #include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 #include "property_tests/diagnosis/law_suspects.h"
 #include "property_tests/diagnosis/work_limit.h"
@@ -62,16 +63,23 @@ LseCompared compared(const Subject& subject) {
   return subject.can.has(Ability::lse) ? LseCompared::yes : LseCompared::no;
 }
 
+Held held_against(const Hypothesis& hypothesis, const Evidence& one, LseCompared lse) {
+  const Prediction prediction = hypothesis.predict(one.scene);
+  return {agrees(prediction, one.got, lse),
+          one.wrong ? foretold(prediction, one.truth, one.got, lse) : Foretold{}};
+}
+
 /// True when the hypothesis agrees with all evidence and foretells a number that is wrong. A
 /// prediction that only agrees is worth nothing: tolerances may be wide.
 bool holds(const Hypothesis& hypothesis, const std::vector<Evidence>& all, LseCompared lse) {
-  bool tells = false;
+  Foretold told;
   for (const Evidence& evidence : all) {
-    const Prediction prediction = hypothesis.predict(evidence.scene);
-    if (!agrees(prediction, evidence.got, lse)) return false;
-    tells |= evidence.wrong && tells_more(prediction, evidence.truth, evidence.got, lse);
+    const Held held = held_against(hypothesis, evidence, lse);
+    if (!held.agrees) return false;
+    told += held.numbers;
   }
-  return tells;
+
+  return told.foretold > 0;
 }
 
 void add_once(std::vector<Suspect>& suspects, const Suspect& suspect) {
@@ -125,7 +133,8 @@ std::string changes_by_itself(const Subject& subject, Case failing) {
 }
 
 /// Keeps the names that also agree with further cases, which they were not found with.
-void keep_confirmed(const Subject& subject, const Case& failing, Diagnosis& diagnosis) {
+void keep_confirmed(const Subject& subject, const Case& failing,
+                    const std::vector<Hypothesis>& hypotheses, Diagnosis& diagnosis) {
   if (diagnosis.explains.empty()) return;
   std::vector<Suspect> kept = diagnosis.explains;
   WorkLimit limit(kWorkOfSearch);
@@ -135,7 +144,7 @@ void keep_confirmed(const Subject& subject, const Case& failing, Diagnosis& diag
     if (!evidence) continue;
     ++diagnosis.cases;
     std::erase_if(kept, [&](const Suspect& suspect) {
-      return std::ranges::none_of(forward_hypotheses(), [&](const Hypothesis& hypothesis) {
+      return std::ranges::none_of(hypotheses, [&](const Hypothesis& hypothesis) {
         return hypothesis.suspect == suspect &&
                agrees(hypothesis.predict(evidence->scene), evidence->got, compared(subject));
       });
@@ -152,8 +161,25 @@ void explain_forward(const Subject& subject, const Case& failing, const std::vec
     if (holds(hypothesis, all, compared(subject))) add_once(diagnosis.explains, hypothesis.suspect);
   }
   diagnosis.cases = static_cast<int>(all.size());
-  keep_confirmed(subject, failing, diagnosis);
+  keep_confirmed(subject, failing, forward_hypotheses(), diagnosis);
   keep_simplest(diagnosis.explains);
+}
+
+/// Explains wrong numbers by two edits.
+void explain_by_pairs(const Subject& subject, const Case& failing, std::vector<Evidence> all,
+                      Diagnosis& diagnosis) {
+  const auto right = std::ranges::find(all, false, &Evidence::wrong);
+  std::ranges::stable_sort(all.begin(), right, {}, [](const Evidence& one) {
+    return one.scene.trial.shape().out().size() * one.scene.trial.shape().kv_tokens;
+  });
+  const std::vector<Hypothesis> pairs =
+      PairSearch<Hypothesis, Evidence>(forward_hypotheses(), all,
+                                       [&](const auto& pair, const auto& one) {
+                                         return held_against(pair, one, compared(subject));
+                                       })
+          .found();
+  for (const Hypothesis& pair : pairs) add_once(diagnosis.explains, pair.suspect);
+  keep_confirmed(subject, failing, pairs, diagnosis);
 }
 
 /// Shortens a long case to its beginning: hypotheses are computed pair by pair, and mistakes of any
@@ -199,17 +225,22 @@ Diagnosis diagnose(const Subject& given, const Law& law, const Case& shrunk) {
     return diagnosis;
   }
   if (const std::optional<EventFinding> event = found_by_events(subject, cases)) {
-    note({event->suspect, event->where});
+    // Wrong numbers of runs that end may say why others do not.
+    if (event->waits_for_ever) explain_forward(subject, looked_at, all, diagnosis);
+    if (diagnosis.explains.empty()) note({event->suspect, event->where});
     return diagnosis;
   }
   if (are_never_written(all)) {
-    note({kNeverWritten});
+    explain_forward(subject, looked_at, all, diagnosis);
+    if (diagnosis.explains.empty()) note({kNeverWritten});
     return diagnosis;
   }
   if (std::ranges::any_of(all, &Evidence::wrong)) {
     const bool repeats = look_at_answers(subject, all, diagnosis);
     explain_forward(subject, looked_at, all, diagnosis);
-    if (diagnosis.explains.empty() && repeats) note(found_by_running_again(subject, all));
+    if (diagnosis.explains.empty() && repeats && !note(found_by_running_again(subject, all))) {
+      explain_by_pairs(subject, looked_at, all, diagnosis);
+    }
     return diagnosis;
   }
   if (subject.can.has(Ability::backward) && explain_gradients(subject, looked_at, diagnosis))

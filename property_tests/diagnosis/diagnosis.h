@@ -16,9 +16,13 @@ struct Suspect {
   friend bool operator==(const Suspect&, const Suspect&) = default;
 };
 
+/// Keeps the simplest ones: where a subject has one chunk, its last key is that of each chunk, too.
+void keep_simplest(std::vector<Suspect>& suspects);
+
 struct Diagnosis {
   /// Mistakes whose prediction agrees with the subject in every number of the failing case and of
-  /// all cases tried besides, where the truth does not. A single one is the diagnosis.
+  /// all cases tried besides, where the truth does not. A single one is the diagnosis. Where no
+  /// mistake alone explains that, two may; they are one suspect, with the id "A + B".
   std::vector<Suspect> explains;
   /// Observations besides, as sentences: randomness, NaN, the place of an event, effects of delays.
   std::vector<std::string> findings;

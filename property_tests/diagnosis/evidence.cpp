@@ -5,6 +5,7 @@
 
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/masks.h"
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::verify {
 namespace {
@@ -36,6 +37,12 @@ Case with_mask(Case c, const CaseMask& mask) {
 
 Case with_layout(Case c, LayoutKind layout) {
   c.layout = layout;
+  return c;
+}
+
+/// Chunks that travel the other way.
+Case turned(Case c) {
+  c.direction = c.direction == RingDirection::next ? RingDirection::previous : RingDirection::next;
   return c;
 }
 
@@ -80,6 +87,7 @@ std::vector<Case> plain(const Case& failing) {
   base.mask = "full";
   base.modifiers = {};
   base.layout = LayoutKind::contiguous;
+  base.scale = ScaleKind::rsqrt;
   const Case ring = sized(base, {12, 12, 3});
   Case wide = base;
   wide.shape.head_dim = 7;
@@ -116,6 +124,8 @@ std::vector<Case> plain(const Case& failing) {
           with_mask(sized(base, {6, 11, 1}), "causal"),
           with_mask(base, "window:2,1"),
           with_mask(ring, "window:3,0"),
+          with_mask(sized(ring, {12, 12, 5}), "window:2,2"),
+          turned(sized(causal, {15, 15, 5})),
           with_mask(base, "documents:5,4,3"),
           with_mask(ring, "documents:2,6,4"),
           with_mask(base, "prefix:4"),
@@ -135,6 +145,7 @@ std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can) {
     for (Case c : group) {
       c.seed = ++seed;
       c.transport = TransportKind::simulated;  // the same numbers every time, in whatever order
+      if (schedule_traits(c.schedule).has_nodes) c.node_ranks = 1 + static_cast<int>(seed % 3);
       c = fitted(limited_to(fitted(std::move(c)), can));
       if (std::ranges::find(cases, c) == cases.end()) cases.push_back(std::move(c));
     }

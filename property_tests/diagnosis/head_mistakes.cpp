@@ -48,52 +48,88 @@ DealtHeads dealt_heads(const Scene& scene, int rank) {
   return {heads * rank / ranks, heads * (rank + 1) / ranks};
 }
 
-/// The last rank that takes query head h where each rank takes the right number of query heads, but
-/// from the index of its first K/V head on; -1: none.
-int taker_without_group(const Scene& scene, std::int64_t h) {
-  int taker = -1;
+/// Query heads and K/V heads that a rank takes; of the latter as many as in DealtHeads.
+struct TakenHeads {
+  std::int64_t first_query, queries, first_key, keys;
+};
+using Dealing = TakenHeads (*)(const DealtHeads& right, const Scene& scene, int rank);
+
+TakenHeads without_group(const DealtHeads& right, const Scene& scene, int) {
+  const std::int64_t keys = right.end - right.first;
+  return {right.first, keys * scene.trial.group(), right.first, keys};
+}
+TakenHeads as_key_heads(const DealtHeads& right, const Scene&, int) {
+  return {right.first, right.end - right.first, right.first, right.end - right.first};
+}
+TakenHeads one_of_each_group(const DealtHeads& right, const Scene& scene, int) {
+  const std::int64_t keys = right.end - right.first;
+  return {right.first * scene.trial.group(), keys, right.first, keys};
+}
+TakenHeads rounded_down(const DealtHeads&, const Scene& scene, int rank) {
+  const std::int64_t keys = scene.trial.shape().kv_heads / scene.trial.options.ranks;
+  return {keys * rank * scene.trial.group(), keys * scene.trial.group(), keys * rank, keys};
+}
+
+/// The K/V head that the last rank to take query head h reads for it; -1: nobody takes it.
+std::int64_t key_head_dealt(const Scene& scene, Dealing dealing, std::int64_t h) {
+  std::int64_t read = -1;
   for (int rank = 0; rank < scene.trial.options.ranks; ++rank) {
-    const DealtHeads heads = dealt_heads(scene, rank);
-    const std::int64_t taken = (heads.end - heads.first) * scene.trial.group();
-    if (h >= heads.first && h < heads.first + taken) taker = rank;
+    const TakenHeads taken = dealing(dealt_heads(scene, rank), scene, rank);
+    if (h < taken.first_query || h >= taken.first_query + taken.queries) continue;
+    read = taken.first_key + (h - taken.first_query) / (taken.queries / taken.keys);
   }
-  return taker;
+  return read;
 }
 
 /// Heads that nobody takes are never written.
-Prediction dealt_without_group(const Scene& scene) {
-  const auto reads = [&](const Shape&, std::int64_t b, std::int64_t h) {
-    const int taker = taker_without_group(scene, h);
-    if (taker < 0) return Source{b, 0};
-    const std::int64_t first = dealt_heads(scene, taker).first;
-    return Source{b, first + (h - first) / scene.trial.group()};
-  };
-  Prediction prediction = by_both({}, reads).predict(scene);
-  for (Tensor<double>* tensor : {&prediction.output.out, &prediction.output.lse}) {
-    *tensor = mapped(*tensor, [&](double x, auto, auto h, auto, auto) {
-      return taker_without_group(scene, h) < 0 ? std::numeric_limits<double>::quiet_NaN() : x;
-    });
-  }
-  return prediction;
+Hypothesis dealt(Suspect suspect, Dealing dealing) {
+  return {std::move(suspect), [dealing](const Scene& scene) {
+            const auto reads = [&](const Shape&, std::int64_t b, std::int64_t h) {
+              return Source{b, std::max<std::int64_t>(key_head_dealt(scene, dealing, h), 0)};
+            };
+            Prediction prediction = by_both({}, reads).predict(scene);
+            for (Tensor<double>* tensor : {&prediction.output.out, &prediction.output.lse}) {
+              *tensor = mapped(*tensor, [&](double x, auto, auto h, auto, auto) {
+                return key_head_dealt(scene, dealing, h) < 0 ? kUnwritten : x;
+              });
+            }
+            return prediction;
+          }};
 }
 
-/// Each rank takes as many query heads as K/V heads, by the numbers of those; nobody takes the rest.
-Prediction dealt_as_key_heads(const Scene& scene) {
-  const std::int64_t taken = scene.trial.shape().kv_heads;
-  const auto reads = [&](const Shape&, std::int64_t b, std::int64_t h) {
-    return Source{b, std::min(h, taken - 1)};
+/// Each rank's own tokens of its own heads are zeros, on the way there and on the way back.
+Prediction own_part_lost(const Scene& scene) {
+  const Model right = make_model(scene.trial, scene.profile);
+  std::vector<int> taker(static_cast<std::size_t>(right.shape().kv_heads));
+  for (int rank = 0; rank < scene.trial.options.ranks; ++rank) {
+    const DealtHeads heads = dealt_heads(scene, rank);
+    for (std::int64_t head = heads.first; head < heads.end; ++head) {
+      taker[static_cast<std::size_t>(head)] = rank;
+    }
+  }
+  const auto without_own = [&](const Tensor<double>& x, const std::vector<int>& holder) {
+    const std::int64_t group = x.extents().heads / right.shape().kv_heads;
+    return mapped(x, [&](double value, auto, auto h, auto t, auto) {
+      const bool own =
+          taker[static_cast<std::size_t>(h / group)] == holder[static_cast<std::size_t>(t)];
+      return own ? 0 : value;
+    });
   };
-  Prediction prediction = by_both({}, reads).predict(scene);
-  for (Tensor<double>* tensor : {&prediction.output.out, &prediction.output.lse}) {
-    *tensor = mapped(
-        *tensor, [&](double x, auto, auto h, auto, auto) { return h < taken ? x : kUnwritten; });
+  Trial trial = scene.trial;
+  trial.data.q = without_own(trial.data.q, right.q_rank);
+  trial.data.k = without_own(trial.data.k, right.k_rank);
+  trial.data.v = without_own(trial.data.v, right.k_rank);
+  Prediction prediction = finish(make_model(std::move(trial), scene.profile));
+  for (Tensor<double>* tensor : {&prediction.output.out, &prediction.output.lse,
+                                 &prediction.allowed.out, &prediction.allowed.lse}) {
+    *tensor = without_own(*tensor, right.q_rank);
   }
   return prediction;
 }
 
 /// Puts outputs of rank r's heads where those of rank P - 1 - r belong; where these ranks differ in
 /// their number of heads, no run comes to its end.
-Prediction home_reversed(const Scene& scene) {
+Prediction home_reversed(const Scene& scene, bool out, bool lse) {
   Prediction prediction = by_model({}, [](Model&) {}).predict(scene);
   std::vector<std::int64_t> from = in_order(scene.trial.shape().q_heads);
   const int ranks = scene.trial.options.ranks;
@@ -105,7 +141,10 @@ Prediction home_reversed(const Scene& scene) {
           there.first * scene.trial.group() + n;
     }
   }
-  for (Tensor<double>* tensor : {&prediction.output.out, &prediction.allowed.out}) {
+  std::vector<Tensor<double>*> moved;
+  if (out) moved = {&prediction.output.out, &prediction.allowed.out};
+  if (lse) moved.insert(moved.end(), {&prediction.output.lse, &prediction.allowed.lse});
+  for (Tensor<double>* tensor : moved) {
     const Tensor<double> right = *tensor;
     *tensor = mapped(right, [&](double, auto b, auto h, auto t, auto c) {
       return right(b, from[static_cast<std::size_t>(h)], t, c);
@@ -146,16 +185,33 @@ std::vector<Hypothesis> head_mistakes() {
                    [](const Shape&, auto b, auto) {
                      return Source{b, 0};
                    }),
-          {{"heads.dealt_without_group",
-            "ranks take query heads by the number of their K/V head, not by that times the group"},
-           dealt_without_group},
-          {{"heads.dealt_as_key_heads",
-            "ranks take query heads by the numbers of their K/V heads, and as many: others of the "
-            "group have no rank"},
-           dealt_as_key_heads},
+          dealt({"heads.dealt_without_group",
+                 "ranks take query heads by the number of their K/V head, not by that times the "
+                 "group"},
+                without_group),
+          dealt({"heads.dealt_as_key_heads",
+                 "ranks take query heads by the numbers of their K/V heads, and as many: others of "
+                 "the group have no rank"},
+                as_key_heads),
+          dealt({"heads.one_of_each_group",
+                 "ranks take as many query heads as K/V heads, not that times the group"},
+                one_of_each_group),
+          dealt({"heads.rest_has_no_rank",
+                 "each rank takes kv_heads / P heads, rounded down: the rest has no rank"},
+                rounded_down),
+          {{"heads.own_part_lost",
+            "what a rank has itself of its heads, and keeps of their results, is not put in its "
+            "place: there are zeros"},
+           own_part_lost},
           {{"heads.come_home_reversed",
             "outputs of a rank's heads come home to those of the rank at the other end"},
-           home_reversed},
+           [](const Scene& scene) { return home_reversed(scene, true, false); }},
+          {{"heads.lse_comes_home_reversed",
+            "lse of a rank's heads comes home to those of the rank at the other end"},
+           [](const Scene& scene) { return home_reversed(scene, false, true); }},
+          {{"heads.results_come_home_reversed",
+            "o and lse of a rank's heads come home to those of the rank at the other end"},
+           [](const Scene& scene) { return home_reversed(scene, true, true); }},
           by_both({"batch.always_the_first", "K and V are those of batch entry 0"}, batch_0),
           by_heads({"batch.values_of_the_first", "V is that of batch entry 0"}, right, batch_0),
           by_heads({"batch.keys_of_the_first", "K is that of batch entry 0"}, batch_0, right)};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "property_tests/diagnosis/formula/pairs.h"
+
 namespace ringlab::verify {
 
 void keep_simplest(std::vector<Suspect>& suspects) {
@@ -11,39 +13,48 @@ void keep_simplest(std::vector<Suspect>& suspects) {
   std::erase_if(suspects, [=](const Suspect& suspect) { return suspect.terms > least; });
 }
 
-Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit) {
-  return {std::move(suspect), [edit = std::move(edit)](const Scene& scene) {
+Hypothesis by_edits(Suspect suspect, const Edits& edits) {
+  return {std::move(suspect),
+          [edits](const Scene& scene) {
             Trial trial = scene.trial;
-            edit(trial);
-            return finish(make_model(std::move(trial), scene.profile));
-          }};
+            if (edits.inputs) edits.inputs(trial);
+            Model model = make_model(std::move(trial), scene.profile);
+            if (edits.sums) edits.sums(model);
+            Prediction prediction = finish(model);
+            if (edits.results) edits.results(prediction, model);
+            return prediction;
+          },
+          edits};
+}
+
+Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit) {
+  return by_edits(std::move(suspect), {.inputs = std::move(edit), .sums = {}, .results = {}});
 }
 
 Hypothesis by_model(Suspect suspect, std::function<void(Model&)> edit) {
-  return {std::move(suspect), [edit = std::move(edit)](const Scene& scene) {
-            Model model = make_model(scene.trial, scene.profile);
-            edit(model);
-            return finish(model);
-          }};
+  return by_edits(std::move(suspect), {.inputs = {}, .sums = std::move(edit), .results = {}});
 }
 
 Hypothesis by_result(Suspect suspect, std::function<void(Prediction&, const Model&)> edit) {
-  return {std::move(suspect), [edit = std::move(edit)](const Scene& scene) {
-            const Model model = make_model(scene.trial, scene.profile);
-            Prediction prediction = finish(model);
-            edit(prediction, model);
-            return prediction;
-          }};
+  return by_edits(std::move(suspect), {.inputs = {}, .sums = {}, .results = std::move(edit)});
+}
+
+Hypothesis joined(const Hypothesis& first, const Hypothesis& second) {
+  return by_edits(both(first.suspect, second.suspect),
+                  {.inputs = in_turn(first.edits.inputs, second.edits.inputs),
+                   .sums = in_turn(first.edits.sums, second.edits.sums),
+                   .results = in_turn(first.edits.results, second.edits.results)});
 }
 
 const std::vector<Hypothesis>& forward_hypotheses() {
   static const std::vector<Hypothesis> all = [] {
     std::vector<Hypothesis> together;
     for (const auto group :
-         {softmax_mistakes, mask_mistakes, scale_mistakes, head_mistakes, lse_mistakes,
-          ring_mistakes, placement_mistakes, wire_mistakes, query_mistakes, precision_mistakes,
-          merge_mistakes, modifier_mistakes, merge_edits, count_edits, mask_edits, index_edits,
-          holder_edits, layout_edits, stride_edits}) {
+         {scale_mistakes, head_mistakes,      modifier_mistakes, mask_mistakes,
+          mask_edits,     holder_edits,       layout_edits,      stride_edits,
+          index_edits,    wire_mistakes,      query_mistakes,    need_edits,
+          ring_mistakes,  placement_mistakes, count_edits,       softmax_mistakes,
+          merge_mistakes, merge_edits,        lse_mistakes,      precision_mistakes}) {
       std::vector<Hypothesis> more = group();
       std::move(more.begin(), more.end(), std::back_inserter(together));
     }

@@ -18,15 +18,25 @@ struct Scene {
   NumericsProfile profile;  ///< the subject's promises for this trial
 };
 
+/// Edits on the way from inputs to an answer; empty where nothing is edited.
+struct Edits {
+  std::function<void(Trial&)> inputs;
+  std::function<void(Model&)> sums;
+  std::function<void(Prediction&, const Model&)> results;
+
+  bool any() const { return inputs || sums || results; }
+};
+
 /// Several hypotheses may share a suspect, as ways in which one mistake can be made.
 struct Hypothesis {
   Suspect suspect;
   std::function<Prediction(const Scene&)> predict;
+  Edits edits = {};  ///< the prediction in parts, which others can join; empty where it has none
 };
 
-/// Keeps the simplest ones: where a subject has one chunk, its last key is that of each chunk, too.
-void keep_simplest(std::vector<Suspect>& suspects);
-
+Hypothesis by_edits(Suspect suspect, const Edits& edits);
+/// Two mistakes in one program: the edits of `first` are made before those of `second`.
+Hypothesis joined(const Hypothesis& first, const Hypothesis& second);
 /// A mistake in the inputs read: other tensors, another mask, another scale. The rest is right.
 Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit);
 /// A mistake between inputs and sums: in scores, or in how often a pair counts in acc and row_sum.
@@ -53,8 +63,10 @@ std::vector<Hypothesis> mask_edits();
 std::vector<Hypothesis> index_edits();
 std::vector<Hypothesis> holder_edits();
 std::vector<Hypothesis> layout_edits();
+std::vector<Hypothesis> need_edits();
 std::vector<Hypothesis> stride_edits();
-/// The hypotheses of all these files: about o and lse.
+/// The hypotheses of all these files, about o and lse: those that say what is read and what is seen
+/// before those that say what is summed up of it, and how.
 const std::vector<Hypothesis>& forward_hypotheses();
 
 }  // namespace ringlab::verify

@@ -1,5 +1,7 @@
 #include "property_tests/diagnosis/insight.h"
 
+#include <algorithm>
+
 #include "property_tests/diagnosis/fingerprint.h"
 #include "property_tests/diagnosis/matched_filters.h"
 #include "property_tests/diagnosis/profiles/arithmetic.h"
@@ -19,6 +21,17 @@ bool named_edit(const Diagnosis& diagnosis) {
   return diagnosis.explains.size() == 1 && !diagnosis.explains.front().id.starts_with("precision.");
 }
 
+/// The laws that are broken, those first whose failure shows by itself that an answer is wrong.
+std::vector<const LawVerdict*> broken_laws(const SubjectVerdict& verdict) {
+  std::vector<const LawVerdict*> broken;
+  for (const LawVerdict& law : verdict.laws) {
+    if (law.failure) broken.push_back(&law);
+  }
+  std::ranges::stable_partition(broken,
+                                [](const LawVerdict* law) { return law->failure->is_absolute(); });
+  return broken;
+}
+
 }  // namespace
 
 // A few failures are enough: laws overlap, and the first that has one name ends the search.
@@ -26,14 +39,15 @@ Insight look_into(const Subject& subject, const SubjectVerdict& verdict,
                   const VerifyOptions& options, Depth depth, const SearchLaw& search) {
   Insight insight;
   int diagnosed = 0;
-  for (const LawVerdict& law : verdict.laws) {
-    if (!law.failure || diagnosed == kMostDiagnosed) continue;
+  const std::vector<const LawVerdict*> broken = broken_laws(verdict);
+  for (const LawVerdict* law : broken) {
+    if (diagnosed == kMostDiagnosed) break;
     ++diagnosed;
-    Diagnosis diagnosis = diagnose(subject, find_law(law.id), law.failure->shrunk);
-    if (diagnosed == 1 || says_more(diagnosis, insight.diagnosis)) {
-      insight.diagnosis = std::move(diagnosis);
-      insight.of_law = law.id;
-    }
+    Diagnosis diagnosis = diagnose(subject, find_law(law->id), law->failure->shrunk);
+    if (diagnosed > 1 && !says_more(diagnosis, insight.diagnosis)) continue;
+    insight.diagnosis = std::move(diagnosis);
+    const bool leads = law->failure->is_absolute() == broken.front()->failure->is_absolute();
+    if (leads) insight.of_law = law->id;
     if (insight.diagnosis.explains.size() == 1) break;
   }
   // An edit of the formula that explains all numbers is better than wider bounds.

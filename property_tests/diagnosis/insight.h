@@ -10,9 +10,10 @@
 namespace ringlab::verify {
 
 struct Insight {
-  Diagnosis diagnosis;                ///< diagnosis of its failures; empty when there are none
-  std::string of_law;                 ///< the law whose failing case was diagnosed
-  std::string passes_if;              ///< an arithmetic that it keeps and could declare
+  Diagnosis diagnosis;    ///< diagnosis of its failures; empty when there are none
+  std::string of_law;     ///< the law whose failing case was diagnosed; one by which two
+                          ///< runs differ only where no answer is wrong by itself
+  std::string passes_if;  ///< an arithmetic that it keeps and could declare
   std::vector<std::string> warnings;  ///< bias found by matched filters
   std::vector<std::string> remarks;   ///< remarks on the arithmetic that it declares
 };

@@ -59,9 +59,10 @@ int Model::hops(std::int64_t i) const {
 double scaled_product(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i,
                       std::int64_t j) {
   const Trial& trial = model.trial;
+  const std::int64_t query = model.query_read[model.pair(i, j)];
   const std::int64_t row = model.key_read[model.pair(i, j)];
   if (trial.shape().head_dim == 0) return 0;
-  const double* const q = &trial.data.q(b, h, i, 0);
+  const double* const q = &trial.data.q(b, h, query, 0);
   const double* const k = &trial.data.k(b, h / trial.group(), row, 0);
   long double dot = 0;
   for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
@@ -93,22 +94,22 @@ bool is_of_another_rank(const Model& model, std::int64_t i, std::int64_t j) {
 
 void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v,
                  const OfPairs& reads_copy) {
-  const auto with_copies = [](const Tensor<double>& x, const ElementMap& copy) {
+  const std::int64_t keys = model.shape().kv_tokens, held = model.trial.data.k.extents().tokens;
+  const auto with_copies = [&](const Tensor<double>& x, const ElementMap& copy) {
     Extents twice = x.extents();
     twice.tokens *= 2;
     return mapped(Tensor<double>(twice), [&](double, auto b, auto h, auto t, auto c) {
       const std::int64_t n = x.extents().tokens;
-      return t < n ? x(b, h, t, c) : copy(x(b, h, t - n, c), b, h, t - n, c);
+      return t < n ? x(b, h, t, c) : copy(x(b, h, t - n, c), b, h, (t - n) % keys, c);
     });
   };
-  const std::int64_t keys = model.shape().kv_tokens;
   model.trial.data.k = with_copies(model.trial.data.k, copy_k);
   model.trial.data.v = with_copies(model.trial.data.v, copy_v);
   for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
     for (std::int64_t j = 0; j < keys; ++j) {
       if (!reads_copy(model, i, j)) continue;
-      model.key_read[model.pair(i, j)] += keys;
-      model.value_read[model.pair(i, j)] += keys;
+      model.key_read[model.pair(i, j)] += held;
+      model.value_read[model.pair(i, j)] += held;
     }
   }
   score_again(model);
@@ -147,6 +148,7 @@ Model make_model(Trial trial, const NumericsProfile& profile) {
               .in_acc = {},
               .in_sum = {},
               .sink_counts = {},
+              .query_read = {},
               .key_read = {},
               .value_read = {}};
   const Shape& shape = model.shape();
@@ -159,7 +161,10 @@ Model make_model(Trial trial, const NumericsProfile& profile) {
   model.sink_counts =
       Tensor<double>(shape.lse(), model.trial.problem.modifiers.sinks.empty() ? 0 : 1);
   for (std::int64_t i = 0; i < shape.q_tokens; ++i) {
-    for (std::int64_t j = 0; j < shape.kv_tokens; ++j) model.key_read.push_back(j);
+    for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
+      model.query_read.push_back(i);
+      model.key_read.push_back(j);
+    }
   }
   model.value_read = model.key_read;
   score_again(model);

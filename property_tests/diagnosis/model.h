@@ -20,8 +20,9 @@ struct Model {
   Tensor<double> score;                  ///< modified scores
   Tensor<double> in_acc, in_sum;         ///< how often e^score counts in acc and in row_sum
   Tensor<double> sink_counts;            ///< (b, h, i, 1): how often the sink counts
-  std::vector<std::int64_t> key_read, value_read;  ///< [query · keys + key]: rows of k and v
-  bool divides_empty_rows = false;                 ///< 0/0 in rows that see no key
+  std::vector<std::int64_t> query_read, key_read, value_read;  ///< [query · keys + key]: rows read
+  bool divides_empty_rows = false;                             ///< 0/0 in rows that see no key
+  Tensor<double> added_to_lse = {};                            ///< (b, h, i, 1), or nothing
 
   const Shape& shape() const { return trial.problem.shape; }
   std::size_t pair(std::int64_t i, std::int64_t j) const {
@@ -49,7 +50,7 @@ void score_again(Model& model);
 using OfPairs = std::function<bool(const Model&, std::int64_t, std::int64_t)>;
 bool is_of_another_rank(const Model& model, std::int64_t i, std::int64_t j);
 /// Lets pairs, those of chunks of others if nothing is said, read keys and values from copies that
-/// stand behind the originals; scores again.
+/// stand behind the originals, and behind earlier copies; scores again.
 void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v,
                  const OfPairs& reads_copy = is_of_another_rank);
 
@@ -73,9 +74,20 @@ Prediction finish(const Model& model);
 /// True when every number of `got` lies within the prediction; lse where it is compared.
 enum class LseCompared { yes, no };
 bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompared lse);
-/// True when a prediction that agrees also foretells somewhere that `truth` is missed, and it is.
-bool tells_more(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
-                LseCompared lse);
+/// Numbers that miss the truth; those of them of which a prediction says nothing; and those of which
+/// it says that they do, and how.
+struct Foretold {
+  std::size_t wrong = 0, unknown = 0, foretold = 0;
+
+  Foretold& operator+=(const Foretold& more) {
+    wrong += more.wrong;
+    unknown += more.unknown;
+    foretold += more.foretold;
+    return *this;
+  }
+};
+Foretold foretold(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
+                  LseCompared lse);
 
 /// True when got lies within `allowed` of `wanted`: infinities equal themselves, NaN equals NaN.
 /// A NaN in `allowed` lets got be NaN besides.

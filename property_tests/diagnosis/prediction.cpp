@@ -81,9 +81,10 @@ class PredictedRow {
     if (acc == 0 && sum == 0) return;
     ScoreTerms terms{.head_dim = model_.shape().head_dim,
                      .scale = std::abs(model_.trial.problem.scale)};
+    const std::int64_t query = model_.query_read[model_.pair(i_, j)];
     const std::int64_t row = model_.key_read[model_.pair(i_, j)];
     for (std::int64_t c = 0; c < terms.head_dim; ++c) {
-      const double q = std::abs(model_.trial.data.q(b_, h_, i_, c));
+      const double q = std::abs(model_.trial.data.q(b_, h_, query, c));
       const double k = std::abs(model_.trial.data.k(b_, g_, row, c));
       terms.absolute_products += terms.scale * q * k;
       terms.query_magnitude += q;
@@ -287,19 +288,21 @@ bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
 
 namespace {
 
-/// True when the truth is missed somewhere, and it was foretold that it would be.
-bool foretold(const Tensor<double>& got, const Tensor<double>& truth,
-              const Tensor<double>& truth_allowed, const Tensor<double>& predicted,
-              const Tensor<double>& allowed) {
+Foretold foretold(const Tensor<double>& got, const Tensor<double>& truth,
+                  const Tensor<double>& truth_allowed, const Tensor<double>& predicted,
+                  const Tensor<double>& allowed) {
+  Foretold count;
   for (std::size_t n = 0; n < got.values().size(); ++n) {
     const double right = truth.values()[n], room = truth_allowed.values()[n];
+    if (within(got.values()[n], right, room)) continue;
     if (std::isnan(allowed.values()[n]) && std::isnan(got.values()[n])) continue;  // of many causes
-    if (!within(got.values()[n], right, room) && allowed.values()[n] != kAnything &&
-        !within(predicted.values()[n], right, room)) {
-      return true;
-    }
+    ++count.wrong;
+    count.unknown += allowed.values()[n] == kAnything;
+    count.foretold += allowed.values()[n] != kAnything &&
+                      !within(predicted.values()[n], right, room) &&
+                      within(got.values()[n], predicted.values()[n], allowed.values()[n]);
   }
-  return false;
+  return count;
 }
 
 }  // namespace
@@ -310,7 +313,15 @@ bool within(double got, double wanted, double allowed) {
   return std::abs(got - wanted) <= allowed;
 }
 
-Prediction finish(const Model& model) { return Finisher(model).take(); }
+Prediction finish(const Model& model) {
+  Prediction made = Finisher(model).take();
+  for (std::size_t n = 0; n < model.added_to_lse.values().size(); ++n) {
+    double& lse = made.output.lse.values()[n];
+    const double added = model.added_to_lse.values()[n];
+    if (added != 0 && std::isfinite(lse)) lse += added;
+  }
+  return made;
+}
 
 bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompared lse) {
   return all_within(got.out, prediction.output.out, prediction.allowed.out) &&
@@ -318,12 +329,15 @@ bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompare
           all_within(got.lse, prediction.output.lse, prediction.allowed.lse));
 }
 
-bool tells_more(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
-                LseCompared lse) {
-  return foretold(got.out, truth.output.out, truth.allowed.out, prediction.output.out,
-                  prediction.allowed.out) ||
-         (lse == LseCompared::yes && foretold(got.lse, truth.output.lse, truth.allowed.lse,
-                                              prediction.output.lse, prediction.allowed.lse));
+Foretold foretold(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
+                  LseCompared lse) {
+  Foretold count = foretold(got.out, truth.output.out, truth.allowed.out, prediction.output.out,
+                            prediction.allowed.out);
+  if (lse == LseCompared::yes) {
+    count += foretold(got.lse, truth.output.lse, truth.allowed.lse, prediction.output.lse,
+                      prediction.allowed.lse);
+  }
+  return count;
 }
 
 }  // namespace ringlab::verify

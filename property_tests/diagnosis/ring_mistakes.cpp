@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "property_tests/diagnosis/formula/ring_place.h"
 #include "property_tests/diagnosis/hypotheses.h"
 #include "property_tests/diagnosis/order.h"
 #include "reference/core/schedule/schedule.h"
@@ -13,19 +14,22 @@ namespace {
 struct Visiting {
   int rank, hop, hops;
   bool own;  ///< the chunk that the rank holds from the start
+  RingPlace at;
+  const RingPlaces& places;
 };
 using Times = std::function<double(const Visiting&)>;
 
 /// Multiplies how often each visited chunk counts; unvisited ones keep their count.
 void count_visits(Model& model, Visited visited, const Times& times) {
   const auto visits = visits_of(model, visited);
+  const RingPlaces places(model.trial.options);
   count_pairs(model, [&](auto i, auto j) {
     const int rank = model.rank_of_query(i), owner = model.rank_of_key(j);
     const std::vector<int>& owners = visits[static_cast<std::size_t>(rank)];
     const auto found = std::ranges::find(owners, owner);
     if (found == owners.end()) return 1.0;
     return times({rank, static_cast<int>(found - owners.begin()), static_cast<int>(owners.size()),
-                  owner == rank});
+                  owner == rank, places.of(rank, owner), places});
   });
 }
 
@@ -161,6 +165,41 @@ void add_counted_chunks(std::vector<Hypothesis>& all) {
   }
 }
 
+/// Chunks that never count, by the way they come.
+void add_ways(std::vector<Hypothesis>& all) {
+  struct Lost {
+    const char *id, *words;
+    bool (*is_lost)(const Visiting& v);
+  };
+  for (const Lost& lost :
+       {Lost{"ring.one_side_dropped", "of the chunks from two sides only one is computed on",
+             [](const Visiting& v) { return v.at.way < 0; }},
+        Lost{"ring.one_side_dropped", "of the chunks from two sides only one is computed on",
+             [](const Visiting& v) { return v.at.way > 0 && !v.own; }},
+        Lost{"ring.last_exchange_dropped",
+             "the chunks from furthest away are never computed on: an exchange is missing",
+             [](const Visiting& v) { return !v.own && v.at.distance == v.places.farthest(1); }},
+        Lost{"ring.first_hop_in_nodes_dropped",
+             "the chunk with which a rank begins the ring inside its node is never computed on",
+             [](const Visiting& v) { return v.at.hop == 0; }},
+        Lost{"ring.first_hop_in_nodes_dropped",
+             "the chunk with which a rank begins the ring inside its node is never computed on",
+             [](const Visiting& v) { return v.at.hop == 0 && !v.own; }},
+        Lost{"ring.only_the_own_node", "chunks of other nodes are never computed on",
+             [](const Visiting& v) { return v.at.round > 0; }},
+        Lost{"ring.own_node_dropped", "of the own node only the own chunk is computed on",
+             [](const Visiting& v) { return v.at.round == 0 && !v.own; }}}) {
+    add_counts(all, {lost.id, lost.words, 2},
+               [is_lost = lost.is_lost](const Visiting& v) { return is_lost(v) ? 0.0 : 1.0; });
+  }
+  add_counts(
+      all, {"ring.chunk_one_step_late", "every step computes on the chunk of the step before"},
+      [](const Visiting& v) {
+        const auto later = [&](int way) { return v.at.distance + 1 <= v.places.farthest(way); };
+        return v.own ? 1.0 + later(1) + later(-1) : 1.0 * later(v.at.way);
+      });
+}
+
 void add_owners(std::vector<Hypothesis>& all) {
   const auto by_ranks = [&](Suspect suspect, bool (*seen)(int rank, int owner)) {
     all.push_back(by_model(std::move(suspect), [=](Model& model) {
@@ -209,28 +248,16 @@ InNodes in_nodes(const RunOptions& options, int rank, int other) {
           rank / width == other / width};
 }
 
-/// Keeps a chunk at home unless `is_needed` of two counts of visible pairs: the rank's queries with
-/// the owner's keys, and the owner's queries with the rank's keys.
-void add_needs(std::vector<Hypothesis>& all) {
-  const auto by_need = [&](Suspect suspect, bool (*is_needed)(std::int64_t, std::int64_t)) {
-    all.push_back(by_model(std::move(suspect), [=](Model& model) {
-      const NeedMatrix need =
-          need_matrix(model.trial.problem.mask, query_layout(model), key_layout(model));
-      count_pairs(model, [&](auto i, auto j) {
-        const int rank = model.rank_of_query(i), owner = model.rank_of_key(j);
-        return is_needed(need.pairs(rank, owner), need.pairs(owner, rank)) ? 1.0 : 0.0;
-      });
-    }));
-  };
-  by_need({"ring.needs_transposed",
-           "chunks go to the ranks whose keys their owner's queries see: the wrong way round"},
-          [](std::int64_t, std::int64_t back) { return back > 0; });
-  by_need({"ring.single_pair_dropped",
-           "a chunk of which one query sees one key, and no more, is never computed on"},
-          [](std::int64_t pairs, std::int64_t) { return pairs > 1; });
-}
-
 void add_nodes(std::vector<Hypothesis>& all) {
+  // Runs with a last, smaller node among several never end; one that is the only node has no rounds.
+  all.push_back(
+      by_model({"ring.nodes_rounded_down",
+                "ranks / W is rounded down: a last node of fewer than W ranks is no node"},
+               [](Model& model) {
+                 const RunOptions& options = model.trial.options;
+                 const bool none = options.node_ranks > options.ranks;
+                 count_pairs(model, [&](auto, auto) { return none ? 0.0 : 1.0; });
+               }));
   all.push_back(
       by_model({"ring.larger_node_cut_off",
                 "of a node with more ranks than the own one, the chunks beyond are never fetched"},
@@ -262,9 +289,9 @@ void add_nodes(std::vector<Hypothesis>& all) {
 std::vector<Hypothesis> ring_mistakes() {
   std::vector<Hypothesis> all;
   add_counted_chunks(all);
+  add_ways(all);
   add_owners(all);
   add_nodes(all);
-  add_needs(all);
   add_whole_reads(all,
                   {"ring.stale_chunk_on_last_step",
                    "the last step computes on the chunk of the step before, once more"},

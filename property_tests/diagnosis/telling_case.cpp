@@ -159,6 +159,26 @@ std::optional<LawFailure> failure_for_people(const Subject& subject, const Law& 
   return found;
 }
 
+/// The answer to a case of few numbers.
+std::optional<ShownAnswer> shown_answer(const Subject& subject, const Case& c) {
+  constexpr std::int64_t kMostNumbers = 64;
+  const Shape& s = c.shape;
+  if (s.batch * s.q_heads * s.q_tokens * s.v_dim > kMostNumbers) return std::nullopt;
+  const std::optional<Evidence> one = forward_evidence(subject, c);
+  if (!one || !one->wrong) return std::nullopt;
+  const auto off = [](const Tensor<double>& got, const Tensor<double>& right,
+                      const Tensor<double>& allowed) {
+    return mapped(got, [&](double x, auto b, auto h, auto t, auto k) {
+      return within(x, right(b, h, t, k), allowed(b, h, t, k)) ? 0.0 : 1.0;
+    });
+  };
+  ShownAnswer shown{one->got,
+                    {off(one->got.out, one->truth.output.out, one->truth.allowed.out),
+                     off(one->got.lse, one->truth.output.lse, one->truth.allowed.lse)}};
+  if (!subject.can.has(Ability::lse)) shown.off.lse = Tensor<double>(s.lse());
+  return shown;
+}
+
 }  // namespace
 
 std::vector<Suspect> explained_alone(const Subject& subject, const Case& c) {
@@ -171,7 +191,7 @@ std::vector<Suspect> explained_alone(const Subject& subject, const Case& c) {
     if (std::ranges::find(suspects, hypothesis.suspect) != suspects.end()) continue;
     const Prediction prediction = hypothesis.predict(evidence->scene);
     if (agrees(prediction, evidence->got, lse) &&
-        tells_more(prediction, evidence->truth, evidence->got, lse)) {
+        foretold(prediction, evidence->truth, evidence->got, lse).foretold > 0) {
       suspects.push_back(hypothesis.suspect);
     }
   }
@@ -190,6 +210,7 @@ void keep_what_tells(const Subject& subject, const Insight& insight, SubjectVerd
   if (!named.empty()) keep(telling_failure(subject, find_law(law->id), *law->failure, named));
   if (!law->failure->doubt().empty()) return;
   keep(failure_for_people(subject, find_law(law->id), *law->failure, named));
+  law->failure->answer = shown_answer(subject, law->failure->shrunk);
 }
 
 }  // namespace ringlab::verify

@@ -35,17 +35,20 @@ struct Row {
 };
 
 /// The exponent of the least power of two that takes a row to the numbers of e4m3, or,
-/// `by_exponent` alone, to 512 at most.
-enum class Fit { to_448, by_exponent };
+/// `by_exponent` alone, to 512 at most; or that of the first number, or of those above 0.
+enum class Fit { to_448, by_exponent, first_number, above_zero };
 int scale_of(const Row& row, Fit fit) {
   double largest = 0;
   for (std::int64_t c = 0; c < row.tensor.extents().channels; ++c) {
-    const double size = std::abs(row.tensor(row.b, row.h, row.token, c));
-    if (std::isfinite(size)) largest = std::max(largest, size);
+    const double x = row.tensor(row.b, row.h, row.token, c);
+    const double size = fit == Fit::above_zero ? x : std::abs(x);
+    if (std::isfinite(size) && (c == 0 || fit != Fit::first_number)) {
+      largest = std::max(largest, size);
+    }
   }
   int exponent = 0;
   const double fraction = std::frexp(largest, &exponent);
-  return exponent - (fit == Fit::to_448 && fraction > 0.875 ? 8 : 9);
+  return exponent - (fit != Fit::by_exponent && fraction > 0.875 ? 8 : 9);
 }
 
 /// x as e4m3 with a scale of 2^sent, read with one of 2^read.
@@ -127,13 +130,6 @@ void read_stale_scales(Model& model) {
   });
 }
 
-void read_small_scales(Model& model) {
-  read_scaled(model, [](const AttentionTensors&, const Row& row) {
-    const int scale = scale_of(row, Fit::by_exponent);
-    return Exponents{scale, scale};
-  });
-}
-
 /// Reads rows with the scale of their chunk's first row; `sent_too`: they are also sent with it.
 void read_first_scales(Model& model, bool sent_too) {
   const std::vector<std::int64_t> first = of_the_first_row(model);
@@ -158,6 +154,47 @@ void read_scales_by_remainder(Model& model) {
   });
 }
 
+/// Rows whose scale is that of other numbers.
+void read_fitted(Model& model, Fit fit) {
+  read_scaled(model, [=](const AttentionTensors&, const Row& row) {
+    const int scale = scale_of(row, fit);
+    return Exponents{scale, scale};
+  });
+}
+
+/// Scales that are taken so many times; the right way is once, and once.
+void read_signed(Model& model, int sent, int read) {
+  read_scaled(model, [=](const AttentionTensors&, const Row& row) {
+    return Exponents{sent * fitting(row), read * fitting(row)};
+  });
+}
+
+/// Reads row n of a chunk with the scale before it, among those of keys and then of values.
+void read_row_before(Model& model, bool of_keys, bool of_values) {
+  const Chunks chunks(key_layout(model));
+  read_scaled(model, [&](const AttentionTensors& data, const Row& row) {
+    const bool is_key = &row.tensor == &data.k;
+    const Exponents right{fitting(row), fitting(row)};
+    if (is_key ? !of_keys : !of_values) return right;
+    const auto& chunk = chunks.of(model.rank_of_key(row.token));
+    const Tensor<double>* tensor = &row.tensor;
+    std::int64_t head = row.b * row.tensor.extents().heads + row.h;
+    std::int64_t at = static_cast<std::int64_t>(chunks.row_of(row.token)) - 1;
+    if (at < 0) {
+      at = std::ssize(chunk) - 1;
+      --head;
+    }
+    if (head < 0 && is_key) return right;
+    if (head < 0) {
+      tensor = &data.k;
+      head = data.k.extents().batch * data.k.extents().heads - 1;
+    }
+    const std::int64_t heads = tensor->extents().heads;
+    return Exponents{fitting(row), fitting({*tensor, head / heads, head % heads,
+                                            chunk[static_cast<std::size_t>(at)]})};
+  });
+}
+
 void read_key_scales(Model& model) {
   read_scaled(model, [](const AttentionTensors& data, const Row& row) {
     return Exponents{fitting(row), fitting({data.k, row.b, row.h, row.token})};
@@ -172,7 +209,29 @@ std::vector<Hypothesis> wire_mistakes() {
                   read_stale_scales),
       on_the_wire({"wire.scale_too_small",
                    "a scale takes the largest number of its row beyond what its bytes can be"},
-                  read_small_scales),
+                  [](Model& model) { read_fitted(model, Fit::by_exponent); }),
+      on_the_wire({"wire.scale_of_the_first_number", "the first number of a row sets its scale"},
+                  [](Model& model) { read_fitted(model, Fit::first_number); }),
+      on_the_wire({"wire.scale_of_numbers_above_zero",
+                   "the largest number of a row sets its scale, not the largest in size"},
+                  [](Model& model) { read_fitted(model, Fit::above_zero); }),
+      on_the_wire({"wire.scale_never_read", "what arrives is not multiplied by its scale again"},
+                  [](Model& model) { read_signed(model, 1, 0); }),
+      on_the_wire({"wire.scale_never_divided_by", "what leaves is not divided by its scale"},
+                  [](Model& model) { read_signed(model, 0, 1); }),
+      on_the_wire({"wire.scale_multiplied_twice",
+                   "what leaves is multiplied by its scale, and not divided"},
+                  [](Model& model) { read_signed(model, -1, 1); }),
+      on_the_wire({"wire.scale_divided_by_twice",
+                   "what arrives is divided by its scale, and not multiplied"},
+                  [](Model& model) { read_signed(model, 1, -1); }),
+      on_the_wire(
+          {"wire.scale_of_the_row_before", "a row is read with the scale of the row before"},
+          [](Model& model) { read_row_before(model, true, true); }),
+      on_the_wire({"wire.scale_of_the_row_before_for_v",
+                   "a row of values is read with the scale of the row before, the first one with "
+                   "the last of the keys"},
+                  [](Model& model) { read_row_before(model, false, true); }),
       on_the_wire({"wire.scale_of_the_first_row", "all rows of a chunk share its first scale"},
                   [](Model& model) { read_first_scales(model, true); }),
       on_the_wire(

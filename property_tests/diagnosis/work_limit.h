@@ -19,9 +19,10 @@ class WorkLimit {
   explicit WorkLimit(std::int64_t most) : most_(most) {}
 
   /// Adds the work of a case; false, and no more work, when the limit was reached before it.
-  bool admits(const Case& c) {
+  bool admits(const Case& c) { return admits(c.shape); }
+  bool admits(const Shape& shape) {
     if (is_over()) return false;
-    *done_ += products(c.shape);
+    *done_ += products(shape);
     return true;
   }
   bool is_over() const { return *done_ >= most_ || Clock::now() >= end_; }

@@ -186,6 +186,16 @@ void look_at_overwriting(const MessageFlow& flow, const std::vector<const Record
   }
 }
 
+/// True when a rank computes on its own chunk and all that come: step n is then that of message n.
+bool computes_on_all(const MessageFlow& flow, int rank) {
+  const auto blocks = std::ranges::count_if(
+      flow.ranks()[static_cast<std::size_t>(rank)].calls,
+      [](const auto& call) { return call.kind == CallKind::compute && !call.backward; });
+  const auto chunks = std::ranges::count(flow.receives(rank), stages::kKeys,
+                                         [](const RecordedMessage& one) { return one.call.tag; });
+  return blocks > chunks;
+}
+
 // Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent. A
 // rank may name the wrong chunk, so its messages have to fit the block by number and by owner.
 void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
@@ -205,7 +215,7 @@ void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& fi
       messages.push_back(&receive);
       if (is_open(receive, at)) missing.push_back(&receive);
     }
-    look_at_overwriting(flow, by_number, at, first);
+    look_at_overwriting(flow, computes_on_all(flow, rank) ? by_number : messages, at, first);
     if (missing.empty()) continue;
     const bool part = missing.size() < messages.size();
     keep_first(first, at, part ? kPartAwaited : kComputedBeforeArrival,
@@ -244,6 +254,7 @@ void look_at_the_end(const MessageFlow& flow, int rank, std::optional<Seen>& fir
       keep_first(first, mine.calls.size(), kSentElsewhere,
                  fmt::format("rank {} waits for {} from rank {}, which sends them to rank {}", rank,
                              tag_name(receive.call.tag), receive.call.peer, send.call.peer));
+      if (first->at == mine.calls.size()) first->finding.waits_for_ever = true;
     }
   }
 }

@@ -16,6 +16,7 @@ struct EventFinding {
   std::string where;         ///< "rank 1, step 2: …"
   int rank = -1, step = -1;  ///< rank of the call, and the blocks that it had computed before it;
                              ///< -1: in the backward pass
+  bool waits_for_ever = false;  ///< a rank waits in vain, perhaps because of another mistake
 };
 
 /// The first call in a rank's program order that no right program makes; empty for right programs.

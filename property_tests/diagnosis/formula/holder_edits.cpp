@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "property_tests/diagnosis/formula/ring_place.h"
 #include "property_tests/diagnosis/hypotheses.h"
 #include "property_tests/diagnosis/order.h"
 
@@ -15,7 +16,9 @@ namespace {
 struct Meeting {
   int rank, owner, hop;
   const std::vector<int>& visits;  ///< the owners that the rank meets, hop by hop
+  const RingPlaces& places;
 
+  RingPlace place() const { return places.of(rank, owner); }
   int ranks() const { return static_cast<int>(visits.size()); }
   int wrapped(int number) const { return (number % ranks() + ranks()) % ranks(); }
   int owner_at(int other_hop) const { return visits[static_cast<std::size_t>(wrapped(other_hop))]; }
@@ -34,7 +37,9 @@ struct Holders {
 void see_as_held(Model& model, const Holders& holders,
                  const std::function<bool(const Meeting&, std::int64_t, std::int64_t)>& sees) {
   const Chunks queries(query_layout(model)), keys(key_layout(model));
+  const RingPlaces places(model.trial.options);
   const auto is_known = [&](const Meeting& at) {
+    if (holders.keys(at) < 0) return false;
     return queries.of(holders.queries(at)).size() == queries.of(at.rank).size() &&
            keys.of(holders.keys(at)).size() == keys.of(at.owner).size();
   };
@@ -43,7 +48,7 @@ void see_as_held(Model& model, const Holders& holders,
     const auto& visits = model.visits[static_cast<std::size_t>(rank)];
     bool all = true;
     for (int hop = 0; hop < std::ssize(visits); ++hop) {
-      all &= is_known({rank, visits[static_cast<std::size_t>(hop)], hop, visits});
+      all &= is_known({rank, visits[static_cast<std::size_t>(hop)], hop, visits, places});
     }
     known.push_back(all);
   }
@@ -55,7 +60,7 @@ void see_as_held(Model& model, const Holders& holders,
     const int hop = model.hop(i, j);
     if (hop < 0) return model.trial.problem.mask.allows(i, j);
     return !is_of_known(i) ||
-           sees({model.rank_of_query(i), model.rank_of_key(j), hop, visits}, i, j);
+           sees({model.rank_of_query(i), model.rank_of_key(j), hop, visits, places}, i, j);
   });
   count_pairs(model, [&](auto i, auto) { return is_of_known(i) ? 1.0 : kWild; });
 }
@@ -69,8 +74,9 @@ void ask_for_rows(Model& model, const Holders& holders) {
   });
 }
 
-/// Judges by these holders only if a block is skipped, masked or taken whole.
-void ask_for_blocks(Model& model, const Holders& holders) {
+/// Judges by these holders only if a block is skipped, or also if it is taken whole.
+enum class Judged { skipped, skipped_or_whole };
+void judge_blocks(Model& model, const Holders& holders, Judged judged_too) {
   const Layout queries = query_layout(model), keys = key_layout(model);
   const Mask mask = model.trial.problem.mask;
   std::map<std::pair<int, int>, Coverage> judged;
@@ -80,9 +86,37 @@ void ask_for_blocks(Model& model, const Holders& holders) {
       found->second =
           mask.classify(queries.positions(holders.queries(at)), keys.positions(holders.keys(at)));
     }
-    if (found->second == Coverage::partial) return mask.allows(i, j);
-    return found->second == Coverage::full;
+    if (found->second == Coverage::empty) return false;
+    const bool whole = found->second == Coverage::full && judged_too == Judged::skipped_or_whole;
+    return whole || mask.allows(i, j);
   });
+}
+
+void ask_for_blocks(Model& model, const Holders& holders) {
+  judge_blocks(model, holders, Judged::skipped_or_whole);
+}
+void ask_for_skips(Model& model, const Holders& holders) {
+  judge_blocks(model, holders, Judged::skipped);
+}
+
+/// Reads the queries of another rank, where they travel to the keys, under the right positions.
+void read_queries(Model& model, Holder holder) {
+  const Chunks queries(query_layout(model));
+  const RingPlaces places(model.trial.options);
+  std::vector<std::uint8_t> wild(model.query_read.size());
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    const int rank = model.rank_of_query(i);
+    const auto& visits = model.visits[static_cast<std::size_t>(rank)];
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+      const int hop = model.hop(i, j);
+      if (hop < 0) continue;
+      const auto& rows = queries.of(holder({rank, model.rank_of_key(j), hop, visits, places}));
+      wild[model.pair(i, j)] = rows.size() != queries.of(rank).size();
+      if (!wild[model.pair(i, j)]) model.query_read[model.pair(i, j)] = rows[queries.row_of(i)];
+    }
+  }
+  score_again(model);
+  count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? kWild : 1.0; });
 }
 
 struct Taken {
@@ -91,7 +125,7 @@ struct Taken {
 };
 
 void add(std::vector<Hypothesis>& all, const Taken& taken, Holder of_queries, Holder of_keys) {
-  for (const auto ask : {ask_for_rows, ask_for_blocks}) {
+  for (const auto ask : {ask_for_rows, ask_for_blocks, ask_for_skips}) {
     all.push_back(by_model({taken.id, taken.words, 2}, [=](Model& m) {
       ask(m, {of_queries, of_keys});
     }));
@@ -118,6 +152,44 @@ std::vector<Hypothesis> holder_edits() {
               [](const Meeting& at) { return at.owner_at(at.hop + 1); }},
         Taken{"ring.owner_is_the_hop", "the chunk of hop h is taken for that of rank h",
               [](const Meeting& at) { return at.hop; }},
+        Taken{"ring.owner_along_the_ring",
+              "chunks that come from the other side are taken for those that come along the ring",
+              [](const Meeting& at) {
+                RingPlace place = at.place();
+                place.way = 1;
+                return at.places.by_distance(at.rank, place);
+              }},
+        Taken{
+            "ring.direction_forgotten",
+            "chunks are taken for those that come when they travel to the next rank, whatever the "
+            "direction is",
+            [](const Meeting& at) {
+              RingPlace place = at.place();
+              place.way *= at.places.step();
+              return at.places.by_distance(at.rank, place);
+            }},
+        Taken{"ring.direction_forgotten_in_nodes",
+              "inside a node chunks are taken for those that come when they travel to the next "
+              "rank, whatever the direction is",
+              [](const Meeting& at) {
+                RingPlace place = at.place();
+                place.hop *= at.places.step();
+                return at.places.by_node(at.rank, place);
+              }},
+        Taken{"ring.node_ahead",
+              "chunks of the node n behind this one are taken for those of the node n ahead",
+              [](const Meeting& at) {
+                RingPlace place = at.place();
+                place.round *= -1;
+                return at.places.by_node(at.rank, place);
+              }},
+        Taken{"ring.block_forgotten",
+              "chunks of a larger node are taken for those of its first block",
+              [](const Meeting& at) {
+                RingPlace place = at.place();
+                place.block = 0;
+                return at.places.by_node(at.rank, place);
+              }},
         Taken{"ring.owner_is_the_sender",
               "every chunk is taken for that of the neighbour who passes it on",
               [](const Meeting& at) { return at.hop == 0 ? at.owner : at.owner_at(1); }},
@@ -143,6 +215,18 @@ std::vector<Hypothesis> holder_edits() {
         Taken{"mask.queries_of_the_rank_before", "queries are masked as those of the rank before",
               [](const Meeting& at) { return at.wrapped(at.rank - 1); }}}) {
     add(all, taken, taken.holder, right_owner);
+  }
+  for (const Taken& taken :
+       {Taken{"ring.queries_of_the_owner",
+              "keys meet the queries of their own rank, not those that came to be answered",
+              right_owner},
+        Taken{"ring.queries_from_the_other_side",
+              "keys meet queries that come from the rank as far away on the other side",
+              [](const Meeting& at) { return at.wrapped(2 * at.owner - at.rank); }},
+        Taken{"ring.queries_of_rank_0", "keys meet the queries of rank 0, whoever asks",
+              [](const Meeting&) { return 0; }}}) {
+    all.push_back(by_model({taken.id, taken.words, 2},
+                           [holder = taken.holder](Model& m) { read_queries(m, holder); }));
   }
   add(all,
       {"mask.ranks_exchanged",

@@ -12,21 +12,10 @@
 namespace ringlab::verify {
 namespace {
 
-Prediction predict_by(const Scene& scene, const Walk& walk, const MergeRule& rule) {
-  Model model = make_model(scene.trial, scene.profile);
-  const Tensor<double> added = merge_by(model, walk, rule);
-  Prediction prediction = finish(model);
-  for_each_index(added.extents(), [&](auto b, auto h, auto i, auto) {
-    double& lse = prediction.output.lse(b, h, i, 0);
-    if (added(b, h, i, 0) != 0 && std::isfinite(lse)) lse += added(b, h, i, 0);
-  });
-  return prediction;
-}
-
 void add_rule(std::vector<Hypothesis>& all, const Suspect& suspect, const MergeRule& rule,
               const std::vector<Walk>& in = walks()) {
   for (const Walk& walk : in) {
-    all.push_back({suspect, [=](const Scene& scene) { return predict_by(scene, walk, rule); }});
+    all.push_back(by_model(suspect, [=](Model& m) { m.added_to_lse = merge_by(m, walk, rule); }));
   }
 }
 

@@ -1,9 +1,11 @@
 #include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 
 #include "property_tests/diagnosis/evidence.h"
+#include "property_tests/diagnosis/formula/pairs.h"
 #include "property_tests/diagnosis/work_limit.h"
 
 namespace ringlab::verify {
@@ -46,30 +48,38 @@ bool agrees(const std::vector<Pairing>& all) {
       all, [](const Pairing& p) { return all_within(p.got, p.predicted, p.allowed); });
 }
 
-/// True when some number is off, and the prediction says that it is.
-bool foretells(const std::vector<Pairing>& all) {
+Foretold foretold(const std::vector<Pairing>& all) {
+  Foretold count;
   for (const Pairing& p : all) {
     for (std::size_t n = 0; n < p.got.values().size(); ++n) {
-      const double right = p.exact.values()[n], room = p.room.values()[n];
-      if (!within(p.got.values()[n], right, room) &&
-          !within(p.predicted.values()[n], right, room + p.allowed.values()[n])) {
-        return true;
-      }
+      const double right = p.exact.values()[n], room = p.room.values()[n],
+                   predicted = p.predicted.values()[n], allowed = p.allowed.values()[n];
+      if (within(p.got.values()[n], right, room)) continue;
+      ++count.wrong;
+      count.unknown += std::isinf(allowed);
+      count.foretold += !within(predicted, right, room + allowed) &&
+                        within(p.got.values()[n], predicted, allowed);
     }
   }
-  return false;
+  return count;
+}
+
+Held held_against(const GradientHypothesis& hypothesis, const GradientEvidence& one) {
+  const GradientPrediction prediction = hypothesis.predict(one.scene, one.dout);
+  const std::vector<Pairing> all = pairings(one, prediction);
+  return {agrees(all), one.wrong ? foretold(all) : Foretold{}};
 }
 
 /// True when the hypothesis agrees with all evidence and foretells a number that is wrong.
 bool holds(const GradientHypothesis& hypothesis, const std::vector<GradientEvidence>& evidence) {
-  bool tells = false;
+  Foretold told;
   for (const GradientEvidence& one : evidence) {
-    const GradientPrediction prediction = hypothesis.predict(one.scene, one.dout);
-    const std::vector<Pairing> all = pairings(one, prediction);
-    if (!agrees(all)) return false;
-    tells |= one.wrong && foretells(all);
+    const Held held = held_against(hypothesis, one);
+    if (!held.agrees) return false;
+    told += held.numbers;
   }
-  return tells;
+
+  return told.foretold > 0;
 }
 
 const std::vector<GradientHypothesis>& gradient_hypotheses() {
@@ -85,36 +95,35 @@ const std::vector<GradientHypothesis>& gradient_hypotheses() {
 
 }  // namespace
 
+GradientPrediction GradientHypothesis::predict(const Scene& scene,
+                                               const Tensor<double>& dout) const {
+  GradientModel model = make_gradient_model(scene, dout);
+  if (edits.before_ds) edits.before_ds(model);
+  differentiate(model);
+  if (edits.sums) edits.sums(model);
+  GradientPrediction prediction = sum_up(model);
+  if (edits.results) edits.results(prediction, model.forward);
+  return prediction;
+}
+
+GradientHypothesis joined(const GradientHypothesis& first, const GradientHypothesis& second) {
+  return {both(first.suspect, second.suspect),
+          {.before_ds = in_turn(first.edits.before_ds, second.edits.before_ds),
+           .sums = in_turn(first.edits.sums, second.edits.sums),
+           .results = in_turn(first.edits.results, second.edits.results)}};
+}
+
 GradientHypothesis before_ds(Suspect suspect, std::function<void(GradientModel&)> edit) {
-  return {std::move(suspect),
-          [edit = std::move(edit)](const Scene& scene, const Tensor<double>& dout) {
-            GradientModel model = make_gradient_model(scene, dout);
-            edit(model);
-            differentiate(model);
-            return sum_up(model);
-          }};
+  return {std::move(suspect), {.before_ds = std::move(edit), .sums = {}, .results = {}}};
 }
 
 GradientHypothesis in_sums(Suspect suspect, std::function<void(GradientModel&)> edit) {
-  return {std::move(suspect),
-          [edit = std::move(edit)](const Scene& scene, const Tensor<double>& dout) {
-            GradientModel model = make_gradient_model(scene, dout);
-            differentiate(model);
-            edit(model);
-            return sum_up(model);
-          }};
+  return {std::move(suspect), {.before_ds = {}, .sums = std::move(edit), .results = {}}};
 }
 
 GradientHypothesis in_results(Suspect suspect,
                               std::function<void(GradientPrediction&, const Model&)> edit) {
-  return {std::move(suspect),
-          [edit = std::move(edit)](const Scene& scene, const Tensor<double>& dout) {
-            GradientModel model = make_gradient_model(scene, dout);
-            differentiate(model);
-            GradientPrediction prediction = sum_up(model);
-            edit(prediction, model.forward);
-            return prediction;
-          }};
+  return {std::move(suspect), {.before_ds = {}, .sums = {}, .results = std::move(edit)}};
 }
 
 std::vector<Suspect> gradient_suspects() {
@@ -144,6 +153,17 @@ bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& di
     diagnosis.explains.push_back(hypothesis.suspect);
   }
   keep_simplest(diagnosis.explains);
+  if (!diagnosis.explains.empty()) return true;
+  const auto right = std::ranges::find(evidence, false, &GradientEvidence::wrong);
+  std::ranges::stable_sort(evidence.begin(), right, {}, [](const GradientEvidence& one) {
+    return one.dout.values().size() * one.measured.got.dk.values().size();
+  });
+  for (const GradientHypothesis& pair : PairSearch<GradientHypothesis, GradientEvidence>(
+                                            gradient_hypotheses(), evidence, held_against)
+                                            .found()) {
+    if (std::ranges::find(diagnosis.explains, pair.suspect) == diagnosis.explains.end())
+      diagnosis.explains.push_back(pair.suspect);
+  }
   return true;
 }
 

@@ -6,10 +6,22 @@
 
 namespace ringlab::verify {
 
+/// Edits on the way from inputs to gradients; empty where nothing is edited.
+struct GradientEdits {
+  std::function<void(GradientModel&)> before_ds, sums;
+  std::function<void(GradientPrediction&, const Model&)> results;
+
+  bool any() const { return before_ds || sums || results; }
+};
+
 struct GradientHypothesis {
   Suspect suspect;
-  std::function<GradientPrediction(const Scene&, const Tensor<double>& dout)> predict;
+  GradientEdits edits;
+
+  GradientPrediction predict(const Scene& scene, const Tensor<double>& dout) const;
 };
+/// Two mistakes in one program: the edits of `first` are made before those of `second`.
+GradientHypothesis joined(const GradientHypothesis& first, const GradientHypothesis& second);
 
 /// A mistake before dS: in the inputs read, in P, in dP or in delta.
 GradientHypothesis before_ds(Suspect suspect, std::function<void(GradientModel&)> edit);

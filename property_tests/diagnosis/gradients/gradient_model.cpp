@@ -54,6 +54,12 @@ TermSizes term_sizes(const GradientModel& m, std::int64_t b, std::int64_t h, std
   return sizes;
 }
 
+std::int64_t home_of(const GradientModel& m, std::int64_t i, std::int64_t j) {
+  if (m.added_to.empty()) return j;
+  return m.added_to[static_cast<std::size_t>(j * m.forward.trial.options.ranks +
+                                             m.forward.rank_of_query(i))];
+}
+
 /// Widens the tolerances to infinity wherever this pair takes part.
 void forget_pair(const GradientModel& m, std::int64_t b, std::int64_t h, std::int64_t i,
                  std::int64_t j, GradientPrediction& made) {
@@ -62,6 +68,19 @@ void forget_pair(const GradientModel& m, std::int64_t b, std::int64_t h, std::in
   for (std::int64_t c = 0; c < m.forward.shape().v_dim; ++c) made.allowed.dv(b, g, j, c) = kAny;
   for (std::int64_t c = 0; c < m.forward.shape().head_dim; ++c) {
     made.allowed.dq(b, h, i, c) = made.allowed.dk(b, g, j, c) = kAny;
+  }
+}
+
+/// Widens the tolerances of dK and dV of a rank's chunk to infinity.
+void forget_chunk(const GradientModel& m, std::int64_t b, std::int64_t g, int rank,
+                  GradientPrediction& made) {
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  for (std::int64_t j = 0; j < m.forward.shape().kv_tokens; ++j) {
+    if (m.forward.rank_of_key(j) != rank) continue;
+    for (std::int64_t c = 0; c < m.forward.shape().v_dim; ++c) made.allowed.dv(b, g, j, c) = kAny;
+    for (std::int64_t c = 0; c < m.forward.shape().head_dim; ++c) {
+      made.allowed.dk(b, g, j, c) = kAny;
+    }
   }
 }
 
@@ -155,24 +174,26 @@ GradientPrediction sum_up(const GradientModel& m) {
                  dk = m.ds_of_dk(b, h, i, j), weight = std::abs(m.p(b, h, i, j));
     if (!std::isfinite(weight)) return forget_pair(m, b, h, i, j, made);
     if (p == 0 && dq == 0 && dk == 0 && weight == 0) return;
-    const std::int64_t g = h / trial.group();
+    const std::int64_t g = h / trial.group(), home = home_of(m, i, j);
+    if (home < 0) forget_chunk(m, b, g, m.forward.rank_of_query(i), made);
     const double none = m.forward.profile.exp_underflow + 4 * m.forward.profile.product_underflow;
     const TermSizes sizes = term_sizes(m, b, h, i, j);
     const double error = kRoom * sizes.relative_error;
     const double size = (weight * sizes.difference + std::abs(dq) + std::abs(dk)) * error +
                         none * (1 + sizes.difference);
-    for (std::int64_t c = 0; c < shape.v_dim; ++c) {
+    for (std::int64_t c = 0; home >= 0 && c < shape.v_dim; ++c) {
       const double row = m.scale_of_dv * element_at(m, m.rows_of_dv, b, h, i, j, c);
-      made.gradients.dv(b, g, j, c) += p * row;
-      made.allowed.dv(b, g, j, c) += ((std::abs(p) + weight) * error + none) * std::abs(row);
+      made.gradients.dv(b, g, home, c) += p * row;
+      made.allowed.dv(b, g, home, c) += ((std::abs(p) + weight) * error + none) * std::abs(row);
     }
     for (std::int64_t c = 0; c < shape.head_dim; ++c) {
       const double k = element_at(m, m.rows_of_dq, b, h, i, j, c),
                    q = element_at(m, m.rows_of_dk, b, h, i, j, c);
       made.gradients.dq(b, h, i, c) += m.scale_of_dq * dq * k;
-      made.gradients.dk(b, g, j, c) += m.scale_of_dk * dk * q;
       made.allowed.dq(b, h, i, c) += std::abs(m.scale_of_dq * k) * size;
-      made.allowed.dk(b, g, j, c) += std::abs(m.scale_of_dk * q) * size;
+      if (home < 0) continue;
+      made.gradients.dk(b, g, home, c) += m.scale_of_dk * dk * q;
+      made.allowed.dk(b, g, home, c) += std::abs(m.scale_of_dk * q) * size;
     }
   });
   const auto finish = [&](const Tensor<double>& value, Tensor<double>& allowed) {

@@ -24,6 +24,9 @@ struct GradientModel {
   Tensor<double> p_of_dv, ds_of_dq, ds_of_dk;
   RowsOf rows_of_dv = RowsOf::dout, rows_of_dq = RowsOf::k, rows_of_dk = RowsOf::q;
   double scale_of_dq = 1, scale_of_dk = 1, scale_of_dv = 1;
+  /// [key · ranks + rank]: the token to which that rank's part of dK and dV of the key is added; -1:
+  /// nobody knows. Empty: its own.
+  std::vector<std::int64_t> added_to = {};
 };
 
 /// The model with everything before dS right. Later `forward` may become a model of other tensors:

@@ -79,7 +79,8 @@ void add_parts(std::vector<GradientHypothesis>& all, const Suspect& suspect, con
 
 /// Makes the chunk of rank r's keys end up with the gradients of rank r + shift: sums that made one
 /// hop too many or too few before they were taken home.
-void hand_over(GradientPrediction& prediction, const Model& model, int shift) {
+void hand_over(GradientPrediction& prediction, const Model& model, int shift, bool dk = true,
+               bool dv = true) {
   const RunOptions& options = model.trial.options;
   const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
   const int step = options.direction == RingDirection::next ? shift : -shift;
@@ -100,8 +101,21 @@ void hand_over(GradientPrediction& prediction, const Model& model, int shift) {
       if (source >= 0) value(b, h, j, c) = before(b, h, source, c);
     });
   };
-  move(prediction.gradients.dk, prediction.allowed.dk);
-  move(prediction.gradients.dv, prediction.allowed.dv);
+  if (dk) move(prediction.gradients.dk, prediction.allowed.dk);
+  if (dv) move(prediction.gradients.dv, prediction.allowed.dv);
+}
+
+/// Adds what a rank finds for a chunk to its own one, row by row: sums that never travel.
+void keep_sums(GradientModel& m) {
+  const Chunks chunks(key_layout(m.forward));
+  const int ranks = m.forward.trial.options.ranks;
+  for (std::int64_t j = 0; j < m.forward.shape().kv_tokens; ++j) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto& own = chunks.of(rank);
+      const bool fits = own.size() == chunks.of(m.forward.rank_of_key(j)).size();
+      m.added_to.push_back(fits ? own[chunks.row_of(j)] : -1);
+    }
+  }
 }
 
 /// Lets the first two shards change places, as when gradients are gathered by arrival.
@@ -190,6 +204,26 @@ void add_sums(std::vector<GradientHypothesis>& all) {
             [](const SumShare& part) {
               return part.rank == part.owner || part.turn + 1 == part.turns ? 1.0 : 0.0;
             });
+  add_parts(all,
+            {"backward.sums_begun_anew",
+             "the sums that come are thrown away: the last rank's part alone comes home"},
+            [](const SumShare& part) {
+              const bool last = part.turn + 1 == part.turns && part.rank != part.owner;
+              return last || part.turns == 0 ? 1.0 : 0.0;
+            });
+  for (const Visited visited : {Visited::all, Visited::needed}) {
+    all.push_back(in_sums({"backward.dq_begun_anew",
+                           "dQ is begun anew at each hop: the chunk that comes last alone counts"},
+                          [=](GradientModel& m) {
+                            weigh_parts(m, visited, {"", "", true, false, false},
+                                        [](const SumShare& part) {
+                                          return part.hop + 1 == part.hops ? 1.0 : 0.0;
+                                        });
+                          }));
+  }
+  all.push_back(in_sums({"backward.sums_never_travel",
+                         "sums of dK and dV stay on their rank, whose chunk they are taken for"},
+                        keep_sums));
   add_parts(
       all,
       {"backward.sums_doubled_on_every_hop", "each sum of dK and dV that arrives counts twice"},
@@ -210,6 +244,13 @@ std::vector<GradientHypothesis> gradient_ring_mistakes() {
                   "dK and dV make P - 1 hops, or the own part is added after they were passed on: "
                   "each rank ends up with its neighbour's"},
                  [](GradientPrediction& p, const Model& m) { hand_over(p, m, 1); }));
+  for (const bool dk : {true, false}) {
+    const std::string of = dk ? "dk" : "dv", name = dk ? "dK" : "dV";
+    all.push_back(
+        in_results({"backward.one_hop_short_in_" + of,
+                    name + " alone is stored before the last hop brings it home"},
+                   [=](GradientPrediction& p, const Model& m) { hand_over(p, m, 1, dk, !dk); }));
+  }
   all.push_back(in_results(
       {"backward.one_hop_too_far", "dK and dV are handed on once more after they had come home"},
       [](GradientPrediction& p, const Model& m) { hand_over(p, m, -1); }));

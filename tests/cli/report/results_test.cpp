@@ -1,11 +1,13 @@
 // Verdicts of results, and the explanation of a wrong answer.
 #include "cli/report/results.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "cli/report/hop_map.h"
 #include "cli/report/human.h"
 #include "cli/report/wrong_answer.h"
+#include "property_tests/laws/trial.h"
 
 namespace ringlab::report {
 namespace {
@@ -103,6 +105,48 @@ TEST(WrongAnswer, shows_the_numbers_of_a_case_that_is_worked_out_by_hand) {
   EXPECT_FALSE(rows[2].ends_with("wrong"));
   c.shape.kv_tokens = 7;
   EXPECT_TRUE(number_rows(c, {}).empty());
+}
+
+TEST(WrongAnswer, shows_wrong_numbers_beside_the_right_ones) {
+  verify::Case c;
+  c.shape = {1, 1, 1, 1, 1, 1, 2};
+  c.mask = "full";
+  c.family = verify::Family::small_ints;
+  const Tensor<double> v = verify::make_trial(c).data.v;
+  verify::ShownAnswer answer;
+  answer.got.out = v;
+  answer.off.out = Tensor<double>(c.shape.out());
+  answer.got.lse = answer.off.lse = Tensor<double>(c.shape.lse());
+  EXPECT_FALSE(contains(number_rows(c, {}, answer)[1], "got"));
+  answer.got.out(0, 0, 0, 1) = 12345.678;
+  answer.off.out(0, 0, 0, 1) = answer.off.lse(0, 0, 0, 0) = 1;
+  const auto rows = number_rows(c, {}, answer);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_TRUE(rows[1].ends_with(fmt::format("   got ({:.6g}, 12345.7!)", v(0, 0, 0, 0))))
+      << rows[1];
+  EXPECT_TRUE(contains(rows[2], "lse ")) << rows[2];
+  EXPECT_TRUE(rows[2].ends_with("   got 0!")) << rows[2];
+}
+
+TEST(WrongAnswer, is_led_by_a_law_that_shows_it_alone_and_says_that_both_runs_are_nan) {
+  const auto broken = [](const char* id, const char* message) {
+    verify::LawVerdict law;
+    law.id = id;
+    law.failure = verify::LawFailure{};
+    law.failure->message = message;
+    return law;
+  };
+  SubjectResult subject;
+  subject.insight.of_law = "P1";
+  subject.laws.laws = {
+      broken("P1", "o(0, 0, 0, 0): got nan, other run nan, allowed 0 (the same bits)")};
+  ASSERT_TRUE(wrong_answer(subject, DeviceKind::cpu));
+  EXPECT_EQ(wrong_answer(subject, DeviceKind::cpu)->found, "o(0, 0, 0, 0): NaN in both runs");
+  subject.laws.laws.push_back(
+      broken("P2", "o(0, 0, 0, 0): got nan, exact 1, allowed 0.5, ratio inf"));
+  EXPECT_TRUE(wrong_answer(subject, DeviceKind::cpu)->law.starts_with("P2"));
+  EXPECT_EQ(wrong_answer(subject, DeviceKind::cpu)->found,
+            "o(0, 0, 0, 0): NaN, exact 1, allowed 0.5, ratio inf");
 }
 
 TEST(WrongAnswer, draws_pairs_by_rank_and_step_around_the_wrong_row) {

@@ -51,6 +51,7 @@ std::map<std::string, std::string> names_beyond_lessons() {
       {"schedule_last_gradient_lost", "backward.sum_from_elsewhere_lost"},
       {"schedule_gradient_sent_unsummed", "backward.only_last_part_sent"},
       {"engine_ships_half", "wire.rounded_to_f16"},
+      {"engine_fp8_scale_lost", "wire.scale_never_read"},
       {"engine_ships_half_backward", "backward.wire_rounded_to_f16"},
       {"engine_values_of_another_hop", "ring.values_one_step_late"},
       {"engine_keys_sent_as_values", "wire.keys_and_values_exchanged"},

@@ -19,7 +19,9 @@ std::vector<Mutant> broadcast_unplanted();
 std::vector<Mutant> overlapped_causal_ring_unplanted();
 std::vector<Mutant> pairwise_ring_unplanted();
 std::vector<Mutant> bidirectional_unplanted();
+std::vector<Mutant> hierarchical_unplanted();
 std::vector<Mutant> heads_unplanted();
+std::vector<Mutant> documents_and_windows_unplanted();
 std::vector<Mutant> compressed_wire_unplanted();
 std::vector<Mutant> decode_unplanted();
 std::vector<Mutant> skipping_ring_unplanted();
@@ -87,6 +89,61 @@ const std::map<std::string, std::vector<std::string>>& true_names() {
       {"unplanted_ds_of_the_diagonal", {"backward.ds_of_the_diagonal"}},
       {"unplanted_dk_stays_away", {"backward.sum_from_elsewhere_lost_in_dk"}},
       {"unplanted_dv_scaled", {"backward.dv_scaled"}},
+      {"unplanted_weight_taken_for_1", {"merge.new_part_not_rescaled_in_sum"}},
+      {"unplanted_maximum_is_the_last_score", {"softmax.maximum_of_each_key"}},
+      {"unplanted_key_head_by_remainder", {"heads.modulo"}},
+      {"unplanted_value_rows_of_the_width_of_keys", {"index.v_rows_as_of_the_other"}},
+      {"unplanted_queries_by_row", {"mask.local_positions_of_queries"}},
+      {"unplanted_passed_on_before_adding", {"backward.one_hop_short"}},
+      {"unplanted_sums_never_move", {"backward.sums_never_travel"}},
+      {"unplanted_sums_begun_anew", {"backward.sums_begun_anew"}},
+      {"unplanted_dq_of_the_last_chunk", {"backward.dq_begun_anew"}},
+      {"unplanted_dk_of_values_stored", {"backward.dk_scaled_twice"}},
+      {"unplanted_stored_before_the_last_hop", {"backward.one_hop_short_in_dk"}},
+      {"unplanted_way_of_owners_forgotten", {"ring.owner_along_the_ring"}},
+      {"unplanted_sides_of_messages_exchanged", {"ring.sides_exchanged"}},
+      {"unplanted_one_way_computed", {"ring.one_side_dropped"}},
+      {"unplanted_chunk_of_the_hop_before", {"ring.chunk_one_step_late"}},
+      {"unplanted_exchanges_one_short", {"ring.last_exchange_dropped"}},
+      {"unplanted_nodes_rounded_down", {"ring.nodes_rounded_down"}},
+      {"unplanted_way_forgotten", {"ring.direction_forgotten_in_nodes"}},
+      {"unplanted_node_ahead_for_behind", {"ring.node_ahead"}},
+      {"unplanted_first_hop_not_computed", {"ring.first_hop_in_nodes_dropped"}},
+      {"unplanted_own_node_only", {"ring.only_the_own_node"}},
+      {"unplanted_owner_by_width_of_the_block", {"ring.block_forgotten"}},
+      {"unplanted_rest_of_heads_left_out", {"heads.rest_has_no_rank"}},
+      {"unplanted_own_part_forgotten", {"heads.own_part_lost"}},
+      {"unplanted_lse_of_the_first_heads", {"heads.lse_comes_home_reversed"}},
+      {"unplanted_end_without_group", {"heads.one_of_each_group"}},
+      {"unplanted_lse_stays", {"out.never_written"}},
+      {"unplanted_needs_of_the_last_query", {"ring.needed_by_last_first"}},
+      {"unplanted_needs_of_earlier_ranks", {"ring.later_ranks_skipped"}},
+      {"unplanted_loop_ends_where_nothing_comes", {"ring.ends_where_nothing_comes"}},
+      {"unplanted_own_chunk_at_each_hop", {"ring.chunk_never_moves"}},
+      {"unplanted_needs_full_blocks", {"mask.partial_blocks_skipped"}},
+      {"unplanted_scales_multiplied_twice", {"wire.scale_multiplied_twice"}},
+      {"unplanted_scale_not_undone", {"wire.scale_never_read"}},
+      {"unplanted_scale_of_the_first_number", {"wire.scale_of_the_first_number"}},
+      {"unplanted_scale_of_positive_numbers", {"wire.scale_of_numbers_above_zero"}},
+      {"unplanted_value_scales_after_channels", {"wire.scale_of_the_row_before_for_v"}},
+      {"unplanted_answers_added_in_sum_alone", {"merge.parts_added_in_sum"}},
+      {"unplanted_own_answer_twice", {"ring.own_chunk_twice"}},
+      {"unplanted_finished_before_merging", {"ring.only_own_chunk"}},
+      {"unplanted_queries_from_the_other_side", {"ring.queries_from_the_other_side"}},
+      {"unplanted_two_scale_and_divided_twice", {"scale.missing + out.divided_twice"}},
+      {"unplanted_two_first_value_and_causal",
+       {"mask.taken_for_causal + counts.first_of_the_loop_lost_in_acc"}},
+      {"unplanted_two_heads_and_rescale", {"softmax.rescale_inverted"}},
+      {"unplanted_two_acc_and_sum",
+       {"softmax.sum_not_rescaled + merge.new_part_not_rescaled_in_acc"}},
+      {"unplanted_two_positions_and_weight",
+       {"mask.local_positions_of_queries + merge.new_part_not_rescaled_in_sum"}},
+      {"unplanted_two_heads_and_scale", {"scale.missing + heads.modulo"}},
+      {"unplanted_two_dq_scaled_twice_and_dk_of_keys",
+       {"backward.dk_over_rows_of_K + backward.dq_scaled_twice"}},
+      {"unplanted_two_delta_and_dv", {"backward.dv_of_ds + backward.delta_of_dout"}},
+      {"unplanted_two_dk_unscaled_and_one_hop_short",
+       {"backward.dk_without_scale + backward.one_hop_short"}},
   };
   return names;
 }
@@ -112,7 +169,9 @@ std::vector<NamedEdit> unplanted_edits() {
                           overlapped_causal_ring_unplanted,
                           pairwise_ring_unplanted,
                           bidirectional_unplanted,
+                          hierarchical_unplanted,
                           heads_unplanted,
+                          documents_and_windows_unplanted,
                           compressed_wire_unplanted,
                           decode_unplanted}) {
     for (Mutant& mutant : make()) {
