@@ -27,6 +27,7 @@ std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
 
 std::atomic<bool> has_words = true;
 pid_t program = 0;
+std::atomic<pid_t> ender = 0;  ///< the thread that ends the program
 
 /// Writes "ringlab: ", the words and a line end to standard error in one piece.
 void write_line(std::initializer_list<std::string_view> words) {
@@ -41,10 +42,17 @@ void write_line(std::initializer_list<std::string_view> words) {
   if (::writev(STDERR_FILENO, parts.data(), static_cast<int>(count)) < 0) return;
 }
 
+/// True for the thread that ends the program already: its last word went to a pipe without a reader,
+/// say, and the signal of that pipe comes before the one that ends it.
+bool is_ending() {
+  pid_t before = 0;
+  return !ender.compare_exchange_strong(before, ::gettid()) && before == ::gettid();
+}
+
 /// Ends the program by `signal`, with a word and without the files that it has not completed. A
 /// child that is about to become another program has none.
 void end_by(int signal) {
-  if (::getpid() == program) {
+  if (::getpid() == program && !is_ending()) {
     io::discard_uncommitted_files();
     if (has_words) write_line({"ended by SIG", short_name_of_signal(signal), "."});
   }

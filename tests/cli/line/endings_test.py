@@ -52,6 +52,16 @@ class SignalsTest(ProgramTest):
                     self.assertEqual(said.decode(), f"ringlab: ended by {number.name}.\n")
                     self.assertEqual(list(self.results.iterdir()), [])
 
+    def test_end_a_program_whose_messages_nobody_reads(self):
+        for number in SIGNALS:
+            with self.subTest(signal=number.name):
+                program = self.while_it_writes(self.results / "o.safetensors")
+                program.stderr.close()
+                program.stderr = None
+                program.send_signal(number)
+                self.assertIn(program.wait(timeout=20), (-number, -signal.SIGPIPE))
+                self.assertEqual(list(self.results.iterdir()), [])
+
     def test_leave_what_was_there_before(self):
         output = self.results / "o.safetensors"
         output.write_bytes(b"before")
