@@ -185,10 +185,6 @@ TEST(PlannedCases, are_tried_in_part_where_fewer_cases_are_wanted_and_all_over_t
   EXPECT_NEAR(sum, all, 12) << "with other values where a case tells nothing";
 }
 
-bool finds(const char* law, Mistake mistake) {
-  return verify_law(naive_subject(mistake), find_law(law), {.shrink = false}).failure.has_value();
-}
-
 TEST(PlannedCases, find_what_shows_only_where_sizes_and_types_of_models_meet) {
   struct OfOneLaw {
     Mistake mistake;

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <utility>
+
+#include "property_tests/verify.h"
 
 namespace ringlab::verify {
 namespace {
@@ -258,6 +261,12 @@ Subject with_profile(Subject subject, const std::function<void(NumericsProfile&)
     return profile;
   };
   return subject;
+}
+
+bool finds(const char* law, Mistake mistake) {
+  const LawVerdict verdict = verify_law(naive_subject(mistake), find_law(law), {.shrink = false});
+  if (!verdict.skipped.empty()) throw std::logic_error(verdict.skipped);
+  return verdict.failure.has_value();
 }
 
 }  // namespace ringlab::verify

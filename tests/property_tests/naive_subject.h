@@ -71,4 +71,7 @@ Subject with_bits_that_differ(Subject subject);
 /// The subject that declares another arithmetic.
 Subject with_profile(Subject subject, const std::function<void(NumericsProfile&)>& edit);
 
+/// True when the law finds the mistake. Throws std::logic_error where the law is skipped.
+bool finds(const char* law, Mistake mistake);
+
 }  // namespace ringlab::verify

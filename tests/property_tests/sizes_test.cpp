@@ -13,12 +13,6 @@
 namespace ringlab::verify {
 namespace {
 
-bool finds(const char* law, Mistake mistake) {
-  const LawVerdict verdict = verify_law(naive_subject(mistake), find_law(law), {.shrink = false});
-  EXPECT_TRUE(verdict.skipped.empty()) << law << ": " << verdict.skipped;
-  return verdict.failure.has_value();
-}
-
 TEST(LongRows, one_wrong_row_in_thousands_is_found_by_the_law_that_leaves_none_out) {
   for (const Mistake mistake : {Mistake::row_2047_dropped, Mistake::row_700_of_squares_dropped}) {
     EXPECT_TRUE(finds("every_row", mistake));

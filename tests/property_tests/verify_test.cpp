@@ -46,7 +46,7 @@ TEST(Verify, breaks_no_law_of_a_right_subject_however_little_it_promises) {
       [](NumericsProfile& p) { p.exp_underflow = p.product_underflow = 0.9; }};
   for (const Weaken weaken : weaker) {
     expect_laws_kept(with_profile(find_subject("optimized"), weaken),
-                     {.cases_per_law = 4, .shrink = false, .planned_apart = 4}, 30);
+                     {.cases_per_law = 4, .planned_apart = 4, .shrink = false}, 30);
   }
 }
 

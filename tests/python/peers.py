@@ -48,7 +48,7 @@ class Peer:
 def all_peers():
     torch = {"arrays": "torch", "backward": True}
     no_rows = {"empty_rows": False}
-    flash = {"lse": False, "empty_rows": False, "other_v_dim": False}
+    flash = {"lse": False, "empty_rows": False, "other_v_dim": False, "nonpositive_scale": False}
     for dtype in torch_functions.DTYPES:
         yield Peer("torch", "math", torch_functions.math, (dtype,), torch, {"lse": False} | no_rows)
     for dtype in torch_functions.DTYPES:
