@@ -110,7 +110,8 @@ class NaiveHead {
       if (has(Mistake::queries_in_f16)) q = round_to(DType::f16, q);
       const Real weak = has(Mistake::odd_channels_weakened) && c % 2 == 1 ? Real(0.99) : Real(1);
       Real product = weak * static_cast<Real>(q) * static_cast<Real>(in_.k(b_, kv_, j, c));
-      if (has(Mistake::products_saturate)) product = std::clamp(product, Real(-65504), Real(65504));
+      if (has(Mistake::products_saturate) && used >= 16)
+        product = std::clamp(product, Real(-65504), Real(65504));
       dot += product;
     }
     if (has(Mistake::scale_forgotten)) return dot;

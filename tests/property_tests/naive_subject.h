@@ -48,9 +48,9 @@ enum class Mistake {
   third_tile_of_keys_skipped,  ///< by rows of the third tile
   row_2047_dropped,
   row_700_of_squares_dropped,  ///< where there are as many keys
+  products_saturate,           ///< of q and k at 65504, in heads of 16 channels or more
   // Only where sizes and types of models meet:
   mean_in_wide_groups,        ///< weights are equal for bf16, 128 channels, 8 heads, 128 keys
-  products_saturate,          ///< products of q and k end at 65504
   last_of_thousands_dropped,  ///< the last key, of 8192 and more in a head of 64 channels or more
   window_lost_in_last_document,  ///< of documents of 64 keys and more
   document_borders_in_15_bits,   ///< borders from key 32768 on are lost
