@@ -48,7 +48,7 @@ enum class Mistake {
   third_tile_of_keys_skipped,  ///< by rows of the third tile
   row_2047_dropped,
   row_700_of_squares_dropped,  ///< where there are as many keys
-  products_saturate,           ///< of q and k at 65504, in heads of 16 channels or more
+  products_saturate,           ///< products of 16 channels and more, at 65504
   // Only where sizes and types of models meet:
   mean_in_wide_groups,        ///< weights are equal for bf16, 128 channels, 8 heads, 128 keys
   last_of_thousands_dropped,  ///< the last key, of 8192 and more in a head of 64 channels or more

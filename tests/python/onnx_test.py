@@ -100,7 +100,8 @@ class Node:
         scale = self.scale or q.shape[3] ** -0.5
         largest = np.where(self.visible, scale * (q @ k.swapaxes(2, 3)), 0).max(axis=3, keepdims=True)
         relative = np.expm1(4 * (q.shape[3] + 8) * u * largest) + (2 * k.shape[2] + 8) * u
-        return relative * self.attention(v.astype(self.v.dtype), with_error=True).o + float(ml_dtypes.finfo(self.q.dtype).tiny)
+        mean = self.attention(v.astype(self.v.dtype), with_error=True).o
+        return relative * mean + float(ml_dtypes.finfo(self.q.dtype).tiny)
 
 
 class Nodes(unittest.TestCase):

@@ -7,7 +7,7 @@ import ringlab
 
 # A row that sees no key has no defined answer there.
 LIMITS = ringlab.Limits(lse=False, empty_rows=False)
-# Its causal mask is added before the scale is multiplied in: NaN where that is not positive.
+# The causal mask of flash is added before the scale is multiplied in: NaN where that is not positive.
 FLASH_LIMITS = ringlab.Limits(lse=False, empty_rows=False, other_v_dim=False, nonpositive_scale=False)
 
 # The flash back end adds every block of 32, 64 or 256 queries to dk and dv, and every block of 512 keys to
