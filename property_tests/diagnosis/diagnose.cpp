@@ -78,7 +78,6 @@ bool holds(const Hypothesis& hypothesis, const std::vector<Evidence>& all, LseCo
     if (!held.agrees) return false;
     told += held.numbers;
   }
-
   return told.foretold > 0;
 }
 

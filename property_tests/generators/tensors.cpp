@@ -122,7 +122,7 @@ class HeadMaker {
       case Family::one_channel:
         return 1.7 * draws_.symmetric();
       case Family::cancelling:  // 2x - x - x, of another size and sign for each key
-        if (channel == 0) large_ = draws_.sign() * static_cast<double>(draws_.between(65, 127));
+        if (channel == 0) large_ = draws_.sign() * static_cast<double>(draws_.between(65, 80));
         if (cancels(channel)) return channel == 0 ? 2 * large_ : -large_;
         return draws_.normal();
       default:
@@ -217,7 +217,7 @@ class HeadMaker {
       case Family::heavy_key:
         return axis(channel) * strength + 0.1 * draws_.normal();
       case Family::cancelling:
-        return cancels(channel) ? 512 : draws_.normal();
+        return cancels(channel) ? 512 : 4 * draws_.normal();
       case Family::signed_zeros:
         return zero_or_normal();
       case Family::subnormal:
@@ -247,10 +247,10 @@ class HeadMaker {
     }
   }
 
-  /// The bias that ALiBi takes off the score of the heavy key, or the greatest that leaves scores in
-  /// the range of f16.
+  /// The bias that ALiBi takes off the score of the heavy key, or the greatest that leaves bounds of
+  /// coarse kernels narrow.
   double bias_of_heavy_key(std::int64_t head, std::int64_t i) const {
-    constexpr double kMostBias = 2000;
+    constexpr double kMostBias = 100;
     const std::vector<double>& slopes = problem_.modifiers.alibi_slopes;
     if (slopes.empty()) return 0;
     const std::int64_t position = i + case_.shape.kv_tokens - case_.shape.q_tokens;

@@ -226,8 +226,8 @@ class Planner {
     if (shape.kv_tokens < 128) return drawn;
     const std::int64_t kind = draws_.below(100);
     if (kind < 45) return shape.v_dim < 16 ? Family::heavy_key : Family::one_channel;
-    if (kind < 88) return Family::heavy_key;
-    return kind < 96 ? Family::cancelling : Family::peaked;
+    if (kind < 90) return Family::heavy_key;
+    return kind < 95 ? Family::cancelling : Family::peaked;
   }
 
   static constexpr int kScales = static_cast<int>(count_kinds<ScaleKind, scale_name>());
