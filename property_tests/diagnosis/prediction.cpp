@@ -23,6 +23,12 @@ class PredictedRow {
  public:
   PredictedRow(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i)
       : model_(model), b_(b), h_(h), i_(i), g_(h / model.trial.group()) {
+    const auto keys = static_cast<std::size_t>(model.shape().kv_tokens);
+    terms_.reserve(keys);
+    value_row_.reserve(keys);
+    for (auto* const numbers : {&score_, &in_acc_, &in_sum_, &weight_, &error_, &change_}) {
+      numbers->reserve(keys);
+    }
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) add_key(j);
     if (model.sink_counts(b, h, i, 0) != 0) {
       sink_ = model.trial.problem.modifiers.sinks[static_cast<std::size_t>(h)];
