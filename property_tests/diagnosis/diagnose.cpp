@@ -125,7 +125,7 @@ std::string changes_by_itself(const Subject& subject, Case failing) {
   const std::optional<Evidence> first = forward_evidence(subject, failing);
   for (int n = 0; first && n < kRepeats; ++n) {
     const std::optional<Evidence> again = forward_evidence(subject, failing);
-    const std::string changed = again ? changed_between(subject, *first, *again) : "";
+    std::string changed = again ? changed_between(subject, *first, *again) : "";
     if (!changed.empty()) return changed;
   }
   return "";

@@ -27,8 +27,8 @@ std::vector<const LawVerdict*> broken_laws(const SubjectVerdict& verdict) {
   for (const LawVerdict& law : verdict.laws) {
     if (law.failure) broken.push_back(&law);
   }
-  std::ranges::stable_partition(broken,
-                                [](const LawVerdict* law) { return law->failure->is_absolute(); });
+  std::stable_partition(broken.begin(), broken.end(),
+                        [](const LawVerdict* law) { return law->failure->is_absolute(); });
   return broken;
 }
 

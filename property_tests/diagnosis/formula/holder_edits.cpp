@@ -132,99 +132,102 @@ void add(std::vector<Hypothesis>& all, const Taken& taken, Holder of_queries, Ho
   }
 }
 
+/// The rank whose keys those of a chunk are taken for.
+const Taken kKeysTaken[] = {
+    Taken{"ring.owners_reversed",
+          "the chunk that comes h hops from one side is taken for that of the rank h places "
+          "away on the other side",
+          [](const Meeting& at) { return at.wrapped(2 * at.rank - at.owner); }},
+    Taken{"ring.owner_of_the_hop_before", "a chunk is taken for the one that came a hop before it",
+          [](const Meeting& at) { return at.owner_at(std::max(at.hop - 1, 0)); }},
+    Taken{"ring.owner_of_the_next_hop", "a chunk is taken for the one that comes a hop after it",
+          [](const Meeting& at) { return at.hop == 0 ? at.owner : at.owner_at(at.hop + 1); }},
+    Taken{"ring.owner_of_the_next_hop", "a chunk is taken for the one that comes a hop after it",
+          [](const Meeting& at) { return at.owner_at(at.hop + 1); }},
+    Taken{"ring.owner_is_the_hop", "the chunk of hop h is taken for that of rank h",
+          [](const Meeting& at) { return at.hop; }},
+    Taken{"ring.owner_along_the_ring",
+          "chunks that come from the other side are taken for those that come along the ring",
+          [](const Meeting& at) {
+            RingPlace place = at.place();
+            place.way = 1;
+            return at.places.by_distance(at.rank, place);
+          }},
+    Taken{"ring.direction_forgotten",
+          "chunks are taken for those that come when they travel to the next rank, whatever the "
+          "direction is",
+          [](const Meeting& at) {
+            RingPlace place = at.place();
+            place.way *= at.places.step();
+            return at.places.by_distance(at.rank, place);
+          }},
+    Taken{"ring.direction_forgotten_in_nodes",
+          "inside a node chunks are taken for those that come when they travel to the next "
+          "rank, whatever the direction is",
+          [](const Meeting& at) {
+            RingPlace place = at.place();
+            place.hop *= at.places.step();
+            return at.places.by_node(at.rank, place);
+          }},
+    Taken{"ring.node_ahead",
+          "chunks of the node n behind this one are taken for those of the node n ahead",
+          [](const Meeting& at) {
+            RingPlace place = at.place();
+            place.round *= -1;
+            return at.places.by_node(at.rank, place);
+          }},
+    Taken{"ring.block_forgotten", "chunks of a larger node are taken for those of its first block",
+          [](const Meeting& at) {
+            RingPlace place = at.place();
+            place.block = 0;
+            return at.places.by_node(at.rank, place);
+          }},
+    Taken{"ring.owner_is_the_sender",
+          "every chunk is taken for that of the neighbour who passes it on",
+          [](const Meeting& at) { return at.hop == 0 ? at.owner : at.owner_at(1); }},
+    Taken{"mask.positions_of_the_own_chunk",
+          "keys of every chunk are masked by the positions of the own one",
+          [](const Meeting& at) { return at.rank; }},
+    Taken{"mask.positions_of_rank_0", "keys of every chunk are masked as those of rank 0",
+          [](const Meeting&) { return 0; }}};
+
+/// The rank whose queries those of a rank are taken for.
+const Taken kQueriesTaken[] = {
+    Taken{"mask.queries_of_rank_0", "queries are masked as those of rank 0",
+          [](const Meeting&) { return 0; }},
+    Taken{"mask.queries_of_the_owner",
+          "queries are masked by the positions of those that the owner of the keys has",
+          right_owner},
+    Taken{"mask.queries_of_the_next_rank", "queries are masked as those of the next rank",
+          [](const Meeting& at) { return at.wrapped(at.rank + 1); }},
+    Taken{
+        "mask.queries_of_the_next_rank", "queries are masked as those of the next rank",
+        [](const Meeting& at) { return at.owner == at.rank ? at.wrapped(at.rank + 1) : at.rank; }},
+    Taken{"mask.queries_of_the_rank_before", "queries are masked as those of the rank before",
+          [](const Meeting& at) { return at.wrapped(at.rank - 1); }}};
+
+/// The rank whose queries are read.
+const Taken kQueriesRead[] = {
+    Taken{"ring.queries_of_the_owner",
+          "keys meet the queries of their own rank, not those that came to be answered",
+          right_owner},
+    Taken{"ring.queries_from_the_other_side",
+          "keys meet queries that come from the rank as far away on the other side",
+          [](const Meeting& at) { return at.wrapped(2 * at.owner - at.rank); }},
+    Taken{"ring.queries_of_rank_0", "keys meet the queries of rank 0, whoever asks",
+          [](const Meeting&) { return 0; }}};
+
 }  // namespace
 
 std::vector<Hypothesis> holder_edits() {
   std::vector<Hypothesis> all;
-  for (const Taken& taken :
-       {Taken{"ring.owners_reversed",
-              "the chunk that comes h hops from one side is taken for that of the rank h places "
-              "away on the other side",
-              [](const Meeting& at) { return at.wrapped(2 * at.rank - at.owner); }},
-        Taken{"ring.owner_of_the_hop_before",
-              "a chunk is taken for the one that came a hop before it",
-              [](const Meeting& at) { return at.owner_at(std::max(at.hop - 1, 0)); }},
-        Taken{"ring.owner_of_the_next_hop",
-              "a chunk is taken for the one that comes a hop after it",
-              [](const Meeting& at) { return at.hop == 0 ? at.owner : at.owner_at(at.hop + 1); }},
-        Taken{"ring.owner_of_the_next_hop",
-              "a chunk is taken for the one that comes a hop after it",
-              [](const Meeting& at) { return at.owner_at(at.hop + 1); }},
-        Taken{"ring.owner_is_the_hop", "the chunk of hop h is taken for that of rank h",
-              [](const Meeting& at) { return at.hop; }},
-        Taken{"ring.owner_along_the_ring",
-              "chunks that come from the other side are taken for those that come along the ring",
-              [](const Meeting& at) {
-                RingPlace place = at.place();
-                place.way = 1;
-                return at.places.by_distance(at.rank, place);
-              }},
-        Taken{
-            "ring.direction_forgotten",
-            "chunks are taken for those that come when they travel to the next rank, whatever the "
-            "direction is",
-            [](const Meeting& at) {
-              RingPlace place = at.place();
-              place.way *= at.places.step();
-              return at.places.by_distance(at.rank, place);
-            }},
-        Taken{"ring.direction_forgotten_in_nodes",
-              "inside a node chunks are taken for those that come when they travel to the next "
-              "rank, whatever the direction is",
-              [](const Meeting& at) {
-                RingPlace place = at.place();
-                place.hop *= at.places.step();
-                return at.places.by_node(at.rank, place);
-              }},
-        Taken{"ring.node_ahead",
-              "chunks of the node n behind this one are taken for those of the node n ahead",
-              [](const Meeting& at) {
-                RingPlace place = at.place();
-                place.round *= -1;
-                return at.places.by_node(at.rank, place);
-              }},
-        Taken{"ring.block_forgotten",
-              "chunks of a larger node are taken for those of its first block",
-              [](const Meeting& at) {
-                RingPlace place = at.place();
-                place.block = 0;
-                return at.places.by_node(at.rank, place);
-              }},
-        Taken{"ring.owner_is_the_sender",
-              "every chunk is taken for that of the neighbour who passes it on",
-              [](const Meeting& at) { return at.hop == 0 ? at.owner : at.owner_at(1); }},
-        Taken{"mask.positions_of_the_own_chunk",
-              "keys of every chunk are masked by the positions of the own one",
-              [](const Meeting& at) { return at.rank; }},
-        Taken{"mask.positions_of_rank_0", "keys of every chunk are masked as those of rank 0",
-              [](const Meeting&) { return 0; }}}) {
+  for (const Taken& taken : kKeysTaken) {
     add(all, taken, right_rank, taken.holder);
   }
-  for (const Taken& taken :
-       {Taken{"mask.queries_of_rank_0", "queries are masked as those of rank 0",
-              [](const Meeting&) { return 0; }},
-        Taken{"mask.queries_of_the_owner",
-              "queries are masked by the positions of those that the owner of the keys has",
-              right_owner},
-        Taken{"mask.queries_of_the_next_rank", "queries are masked as those of the next rank",
-              [](const Meeting& at) { return at.wrapped(at.rank + 1); }},
-        Taken{"mask.queries_of_the_next_rank", "queries are masked as those of the next rank",
-              [](const Meeting& at) {
-                return at.owner == at.rank ? at.wrapped(at.rank + 1) : at.rank;
-              }},
-        Taken{"mask.queries_of_the_rank_before", "queries are masked as those of the rank before",
-              [](const Meeting& at) { return at.wrapped(at.rank - 1); }}}) {
+  for (const Taken& taken : kQueriesTaken) {
     add(all, taken, taken.holder, right_owner);
   }
-  for (const Taken& taken :
-       {Taken{"ring.queries_of_the_owner",
-              "keys meet the queries of their own rank, not those that came to be answered",
-              right_owner},
-        Taken{"ring.queries_from_the_other_side",
-              "keys meet queries that come from the rank as far away on the other side",
-              [](const Meeting& at) { return at.wrapped(2 * at.owner - at.rank); }},
-        Taken{"ring.queries_of_rank_0", "keys meet the queries of rank 0, whoever asks",
-              [](const Meeting&) { return 0; }}}) {
+  for (const Taken& taken : kQueriesRead) {
     all.push_back(by_model({taken.id, taken.words, 2},
                            [holder = taken.holder](Model& m) { read_queries(m, holder); }));
   }
