@@ -21,8 +21,6 @@ from marked import table, with_part  # noqa: E402
 
 PAGE = ROOT / "docs" / "python.md"
 PART = "tests/python/peers.py"
-PROFILES = torch_functions.PROMISES | {
-    "subnormal numbers are taken for 0": ringlab.Profile(prescaled=True, product_underflow=2.0**-123)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +31,12 @@ class Peer:
     dtypes: tuple
     wishes: dict
     limits: dict  #: of ringlab.Limits
-    profile: str = "nothing is rounded inside"  #: a name of PROFILES
+    profile: str = "nothing is rounded inside"  #: a name of torch_functions.PROMISES
 
     def verify(self, cases):
         return ringlab.verify(self.fn, name=self.function, dtypes=self.dtypes, cases=cases, progress=False,
                               limits=ringlab.Limits(**self.limits), timeout=120,
-                              profile=PROFILES.get(self.profile), **self.wishes)
+                              profile=torch_functions.PROMISES.get(self.profile), **self.wishes)
 
     def row(self, report):
         said = ", ".join(f"{name}={value}" for name, value in self.limits.items())
@@ -58,10 +56,9 @@ def all_peers():
     for dtype in ("f16", "bf16"):
         for profile in torch_functions.PROMISES:
             yield Peer("torch", "flash", torch_functions.flash, (dtype,), torch, flash, profile)
-    for profile in (Peer.profile, "subnormal numbers are taken for 0"):
-        yield Peer("jax", "nn.dot_product_attention", peer_functions.jax_attention, ("f32",),
-                   {"arrays": peer_functions.jax_array, "shapes": "few", "backward": True},
-                   no_rows | {"other_v_dim": False, "no_tokens": False}, profile)
+    yield Peer("jax", "nn.dot_product_attention", peer_functions.jax_attention, ("f32",),
+               {"arrays": peer_functions.jax_array, "shapes": "few", "backward": True},
+               no_rows | {"other_v_dim": False, "no_tokens": False})
     yield Peer("onnxruntime", "Attention (opset 23)", peer_functions.onnxruntime_attention, ("f32",), {},
                no_rows | {"no_tokens": False, "nonpositive_scale": False})
     yield Peer("transformers", "eager_attention_forward", peer_functions.transformers_eager, ("f32",), torch,
