@@ -57,17 +57,14 @@ class Module:
 
 def transformers_attention(forward, q, k, v, mask, scale, dout):
     import torch
+    from torch_functions import with_gradients
 
     def compute(q, k, v):
         hidden = torch.zeros(1, 1, *mask.matrix().shape, dtype=q.dtype)
         hidden.masked_fill_(~torch.as_tensor(mask.matrix()), -torch.inf)
         return forward(Module(q, k), q, k, v, hidden, scaling=scale)[0].transpose(1, 2)
 
-    if dout is None:
-        return compute(q, k, v)
-    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
-    o = compute(*leaves)
-    return (o, *torch.autograd.grad(o, leaves, dout))
+    return with_gradients(compute, q, k, v, dout)
 
 
 def transformers_eager(q, k, v, *, mask, scale, dout=None):

@@ -33,20 +33,21 @@ def of_backend(backend, q, k, v, mask, scale):
         raise
 
 
-def with_gradients(backend, q, k, v, mask, scale, dout):
+def with_gradients(compute, q, k, v, dout):
+    """The results of compute(q, k, v), and with dout those of autograd besides."""
     if dout is None:
-        return of_backend(backend, q, k, v, mask, scale)
+        return compute(q, k, v)
     leaves = [x.clone().requires_grad_() for x in (q, k, v)]
-    o = of_backend(backend, *leaves, mask, scale)
+    o = compute(*leaves)
     return (o, *torch.autograd.grad(o, leaves, dout))
 
 
 def math(q, k, v, *, mask, scale, dout=None):
-    return with_gradients(SDPBackend.MATH, q, k, v, mask, scale, dout)
+    return with_gradients(lambda *x: of_backend(SDPBackend.MATH, *x, mask, scale), q, k, v, dout)
 
 
 def flash(q, k, v, *, mask, scale, dout=None):
-    return with_gradients(SDPBackend.FLASH_ATTENTION, q, k, v, mask, scale, dout)
+    return with_gradients(lambda *x: of_backend(SDPBackend.FLASH_ATTENTION, *x, mask, scale), q, k, v, dout)
 
 
 DTYPES = ("f64", "f32", "f16", "bf16")
