@@ -30,16 +30,17 @@ class Peer:
     fn: object
     dtypes: tuple
     wishes: dict
-    limits: dict  #: of ringlab.Limits
+    limits: ringlab.Limits
     profile: str = "nothing is rounded inside"  #: a name of torch_functions.PROMISES
 
     def verify(self, cases):
         return ringlab.verify(self.fn, name=self.function, dtypes=self.dtypes, cases=cases, progress=False,
-                              limits=ringlab.Limits(**self.limits), timeout=120,
+                              limits=self.limits, timeout=120,
                               profile=torch_functions.PROMISES.get(self.profile), **self.wishes)
 
     def row(self, report):
-        said = ", ".join(f"{name}={value}" for name, value in self.limits.items())
+        limits = ((field, getattr(self.limits, field.name)) for field in dataclasses.fields(self.limits))
+        said = ", ".join(f"{field.name}={value}" for field, value in limits if value != field.default)
         held, broken = (sum(law.verdict == verdict for law in report.laws) for verdict in ("held", "broken"))
         return [self.library, self.function, " ".join(self.dtypes), self.profile, f"`{said}`",
                 "pass" if report.passed else "WRONG", held, broken]
@@ -47,10 +48,9 @@ class Peer:
 
 def all_peers():
     torch = {"arrays": "torch", "backward": True}
-    no_rows = {"empty_rows": False}
-    flash = {"lse": False, "empty_rows": False, "other_v_dim": False, "nonpositive_scale": False}
+    flash = torch_functions.FLASH_LIMITS
     for dtype in torch_functions.DTYPES:
-        yield Peer("torch", "math", torch_functions.math, (dtype,), torch, {"lse": False} | no_rows)
+        yield Peer("torch", "math", torch_functions.math, (dtype,), torch, torch_functions.LIMITS)
     for dtype in torch_functions.DTYPES:
         yield Peer("torch", "flash", torch_functions.flash, (dtype,), torch, flash)
     for dtype in ("f16", "bf16"):
@@ -58,13 +58,13 @@ def all_peers():
             yield Peer("torch", "flash", torch_functions.flash, (dtype,), torch, flash, profile)
     yield Peer("jax", "nn.dot_product_attention", peer_functions.jax_attention, ("f32",),
                {"arrays": peer_functions.jax_array, "shapes": "few", "backward": True},
-               no_rows | {"other_v_dim": False, "no_tokens": False})
+               ringlab.Limits(empty_rows=False, other_v_dim=False, no_tokens=False))
     yield Peer("onnxruntime", "Attention (opset 23)", peer_functions.onnxruntime_attention, ("f32",), {},
-               no_rows | {"no_tokens": False, "nonpositive_scale": False})
+               ringlab.Limits(empty_rows=False, no_tokens=False, nonpositive_scale=False))
     yield Peer("transformers", "eager_attention_forward", peer_functions.transformers_eager, ("f32",), torch,
-               no_rows)
+               ringlab.Limits(empty_rows=False))
     yield Peer("transformers", "sdpa_attention_forward", peer_functions.transformers_sdpa, ("f32",), torch,
-               no_rows | {"no_tokens": False})
+               ringlab.Limits(empty_rows=False, no_tokens=False))
 
 
 def processor():
