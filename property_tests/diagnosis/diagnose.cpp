@@ -63,22 +63,14 @@ LseCompared compared(const Subject& subject) {
   return subject.can.has(Ability::lse) ? LseCompared::yes : LseCompared::no;
 }
 
-Held held_against(const Hypothesis& hypothesis, const Evidence& one, LseCompared lse) {
-  const Prediction prediction = hypothesis.predict(one.scene);
-  return {agrees(prediction, one.got, lse),
-          one.wrong ? foretold(prediction, one.truth, one.got, lse) : Foretold{}};
-}
-
-/// True when the hypothesis agrees with all evidence and foretells a number that is wrong. A
-/// prediction that only agrees is worth nothing: tolerances may be wide.
-bool holds(const Hypothesis& hypothesis, const std::vector<Evidence>& all, LseCompared lse) {
-  Foretold told;
-  for (const Evidence& evidence : all) {
-    const Held held = held_against(hypothesis, evidence, lse);
-    if (!held.agrees) return false;
-    told += held.numbers;
-  }
-  return told.foretold > 0;
+HeldAgainst<Hypothesis, Evidence> held_against(LseCompared lse) {
+  return {[lse](const Hypothesis& hypothesis, const Evidence& one) {
+            return hypothesis.agrees_with(one.got, one.scene, lse);
+          },
+          [lse](const Hypothesis& hypothesis, const Evidence& one) {
+            if (!one.wrong) return Foretold{};
+            return foretold(hypothesis.predict(one.scene), one.truth, one.got, lse);
+          }};
 }
 
 void add_once(std::vector<Suspect>& suspects, const Suspect& suspect) {
@@ -145,7 +137,7 @@ void keep_confirmed(const Subject& subject, const Case& failing,
     std::erase_if(kept, [&](const Suspect& suspect) {
       return std::ranges::none_of(hypotheses, [&](const Hypothesis& hypothesis) {
         return hypothesis.suspect == suspect &&
-               agrees(hypothesis.predict(evidence->scene), evidence->got, compared(subject));
+               hypothesis.agrees_with(evidence->got, evidence->scene, compared(subject));
       });
     });
   }
@@ -154,10 +146,11 @@ void keep_confirmed(const Subject& subject, const Case& failing,
 
 void explain_forward(const Subject& subject, const Case& failing, const std::vector<Evidence>& all,
                      Diagnosis& diagnosis) {
+  const auto held = held_against(compared(subject));
   for (const Hypothesis& hypothesis : forward_hypotheses()) {
     if (std::ranges::find(diagnosis.explains, hypothesis.suspect) != diagnosis.explains.end())
       continue;
-    if (holds(hypothesis, all, compared(subject))) add_once(diagnosis.explains, hypothesis.suspect);
+    if (held.holds(hypothesis, all)) add_once(diagnosis.explains, hypothesis.suspect);
   }
   diagnosis.cases = static_cast<int>(all.size());
   keep_confirmed(subject, failing, forward_hypotheses(), diagnosis);
@@ -172,10 +165,7 @@ void explain_by_pairs(const Subject& subject, const Case& failing, std::vector<E
     return one.scene.trial.shape().out().size() * one.scene.trial.shape().kv_tokens;
   });
   const std::vector<Hypothesis> pairs =
-      PairSearch<Hypothesis, Evidence>(forward_hypotheses(), all,
-                                       [&](const auto& pair, const auto& one) {
-                                         return held_against(pair, one, compared(subject));
-                                       })
+      PairSearch<Hypothesis, Evidence>(forward_hypotheses(), all, held_against(compared(subject)))
           .found();
   for (const Hypothesis& pair : pairs) add_once(diagnosis.explains, pair.suspect);
   keep_confirmed(subject, failing, pairs, diagnosis);

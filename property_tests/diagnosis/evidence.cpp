@@ -184,7 +184,7 @@ std::optional<Evidence> forward_evidence(const Subject& subject, const Case& c) 
                       same_values(given.data.k, trial.data.k) &&
                       same_values(given.data.v, trial.data.v);
     Evidence evidence{c, {std::move(trial), profile}, std::move(got), {}, !kept, false};
-    evidence.truth = finish(make_model(evidence.scene.trial, profile));
+    evidence.truth = finish(evidence.scene.right);
     const LseCompared lse = subject.can.has(Ability::lse) ? LseCompared::yes : LseCompared::no;
     evidence.wrong = !agrees(evidence.truth, evidence.got, lse);
     return evidence;

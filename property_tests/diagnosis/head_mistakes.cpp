@@ -99,7 +99,7 @@ Hypothesis dealt(Suspect suspect, Dealing dealing) {
 
 /// Each rank's own tokens of its own heads are zeros, on the way there and on the way back.
 Prediction own_part_lost(const Scene& scene) {
-  const Model right = make_model(scene.trial, scene.profile);
+  const Model& right = scene.right;
   std::vector<int> taker(static_cast<std::size_t>(right.shape().kv_heads));
   for (int rank = 0; rank < scene.trial.options.ranks; ++rank) {
     const DealtHeads heads = dealt_heads(scene, rank);

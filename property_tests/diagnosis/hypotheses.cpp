@@ -13,13 +13,30 @@ void keep_simplest(std::vector<Suspect>& suspects) {
   std::erase_if(suspects, [=](const Suspect& suspect) { return suspect.terms > least; });
 }
 
+namespace {
+
+/// The computation of a scene after edits of its inputs and sums.
+Model edited(const Scene& scene, const Edits& edits) {
+  Trial trial = scene.trial;
+  if (edits.inputs) edits.inputs(trial);
+  Model model = edits.inputs ? make_model(std::move(trial), scene.profile) : scene.right;
+  if (edits.sums) edits.sums(model);
+  return model;
+}
+
+}  // namespace
+
+// Most hypotheses fail at one of the first rows, so rows are computed until one does.
+bool Hypothesis::agrees_with(const AttentionOutput& got, const Scene& scene,
+                             LseCompared lse) const {
+  const bool is_a_model = edits.any() && !edits.results;
+  return is_a_model ? agrees(edited(scene, edits), got, lse) : agrees(predict(scene), got, lse);
+}
+
 Hypothesis by_edits(Suspect suspect, const Edits& edits) {
   return {std::move(suspect),
           [edits](const Scene& scene) {
-            Trial trial = scene.trial;
-            if (edits.inputs) edits.inputs(trial);
-            Model model = make_model(std::move(trial), scene.profile);
-            if (edits.sums) edits.sums(model);
+            const Model model = edited(scene, edits);
             Prediction prediction = finish(model);
             if (edits.results) edits.results(prediction, model);
             return prediction;

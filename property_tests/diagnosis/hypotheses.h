@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "property_tests/diagnosis/diagnosis.h"
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 
 namespace ringlab::verify {
 
 /// One case, ready to be predicted.
 struct Scene {
   Trial trial;
-  NumericsProfile profile;  ///< the subject's promises for this trial
+  NumericsProfile profile;                   ///< the subject's promises for this trial
+  Model right = make_model(trial, profile);  ///< the right computation, which edits begin with
 };
 
 /// Edits on the way from inputs to an answer; empty where nothing is edited.
@@ -32,6 +33,9 @@ struct Hypothesis {
   Suspect suspect;
   std::function<Prediction(const Scene&)> predict;
   Edits edits = {};  ///< the prediction in parts, which others can join; empty where it has none
+
+  /// True when every number of `got` lies within the prediction.
+  bool agrees_with(const AttentionOutput& got, const Scene& scene, LseCompared lse) const;
 };
 
 Hypothesis by_edits(Suspect suspect, const Edits& edits);

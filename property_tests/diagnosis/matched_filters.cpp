@@ -7,7 +7,7 @@
 #include <exception>
 #include <functional>
 
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 #include "property_tests/generators/cases.h"
 
 namespace ringlab::verify {

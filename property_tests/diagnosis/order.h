@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 #include "reference/core/layout.h"
 
 namespace ringlab::verify {

@@ -113,7 +113,7 @@ void tell_weights(const Subject& subject, const Model& model, WrongRow& row) {
 }
 
 WrongRow tell_row(const Subject& subject, const Evidence& evidence, const Element& at) {
-  const Model model = make_model(evidence.scene.trial, evidence.scene.profile);
+  const Model& model = evidence.scene.right;
   const AttentionOutput &got = evidence.got, &exact = evidence.truth.output;
   const auto [b, h, i] = std::tuple(at.batch, at.head, at.token);
   WrongRow row{.at = at,

@@ -189,9 +189,9 @@ std::vector<Suspect> explained_alone(const Subject& subject, const Case& c) {
   std::vector<Suspect> suspects;
   for (const Hypothesis& hypothesis : forward_hypotheses()) {
     if (std::ranges::find(suspects, hypothesis.suspect) != suspects.end()) continue;
+    if (!hypothesis.agrees_with(evidence->got, evidence->scene, lse)) continue;
     const Prediction prediction = hypothesis.predict(evidence->scene);
-    if (agrees(prediction, evidence->got, lse) &&
-        foretold(prediction, evidence->truth, evidence->got, lse).foretold > 0) {
+    if (foretold(prediction, evidence->truth, evidence->got, lse).foretold > 0) {
       suspects.push_back(hypothesis.suspect);
     }
   }

@@ -1,6 +1,5 @@
 #include "property_tests/plugins/file_walls.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <sys/stat.h>
@@ -10,11 +9,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <span>
 #include <sstream>
 
 #include "property_tests/plugins/child_process.h"
+#include "reference/core/machine/folder.h"
 #include "reference/core/machine/machine_failure.h"
 
 namespace ringlab::plugins {
@@ -114,18 +113,6 @@ void allow_paths_between_colons(const Ruleset& rules, const char* paths) {
 }
 
 }  // namespace
-
-// Neither std::filesystem nor glob(), which end the process where an allocation is refused.
-std::vector<std::string> names_in(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
-  if (listing == nullptr) {
-    throw_if_of_machine(errno, folder);
-    return {};
-  }
-  std::vector<std::string> names;
-  while (const dirent* entry = readdir(listing.get())) names.emplace_back(entry->d_name);
-  return names;
-}
 
 bool enter_domain(const FileLiberties& liberties) {
   const Ruleset rules;

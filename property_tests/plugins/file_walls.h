@@ -13,10 +13,6 @@ struct FileLiberties {
   std::string scratch = {};                ///< a folder to write in; empty: there is none
 };
 
-/// Names in a folder; none where it is not there or not ours to read. std::system_error where the
-/// machine has no descriptor or memory for it.
-std::vector<std::string> names_in(const std::string& folder);
-
 /// Enters a domain for good, with all threads and processes to come. Inside, libraries and settings
 /// of the system and `liberties.readable` can be read, and files be made and changed in
 /// `liberties.scratch` alone, whoever owns others; devices that compute or have no contents are

@@ -14,8 +14,8 @@
 #include <sstream>
 
 #include "property_tests/plugins/child_process.h"
-#include "property_tests/plugins/file_walls.h"
 #include "property_tests/plugins/system_calls.h"
+#include "reference/core/machine/folder.h"
 #include "reference/core/machine/machine_failure.h"
 
 namespace ringlab::plugins {

@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 from program import PROGRAM, SKIPPED, ProgramTest, safetensors
@@ -33,9 +34,14 @@ def skip_without_mpi():
         sys.exit(SKIPPED)
 
 
+# Two mpiruns that begin at once make the same folder of sessions, and one of them fails: each process has its own.
+SESSIONS = tempfile.TemporaryDirectory(prefix="ringlab-mpi-", ignore_cleanup_errors=True)
+
+
 def environment(**more):
+    """Variables for mpirun."""
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            **more}
+            "OMPI_MCA_orte_tmpdir_base": SESSIONS.name, **more}
 
 
 class Job:

@@ -8,7 +8,7 @@
 
 #include "property_tests/diagnosis/fingerprint.h"
 #include "property_tests/diagnosis/matched_filters.h"
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 #include "property_tests/diagnosis/profiles/arithmetic.h"
 #include "property_tests/diagnosis/telling_case.h"
 #include "property_tests/diagnosis/tomography.h"

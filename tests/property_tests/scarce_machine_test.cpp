@@ -7,10 +7,12 @@
 #include <functional>
 #include <new>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "property_tests/rounds.h"
 #include "property_tests/verify.h"
+#include "reference/core/machine/folder.h"
 #include "reference/core/machine/machine_error.h"
 #include "reference/core/rows/parallel_rows.h"
 #include "tests/optimized/ring/counted_memory.h"
@@ -70,6 +72,25 @@ TEST(ScarceMachine, without_memory_at_any_one_allocation_gives_no_wrong_verdict)
       EXPECT_GT(unjudged, 50) << subject << ": allocations were not refused";
       EXPECT_GT(judged, 0) << subject;
     }
+  }
+}
+
+TEST(ScarceMachine, without_memory_at_any_one_allocation_lists_a_whole_folder_or_none) {
+  const std::vector<std::string> all = names_in("/proc/self");
+  EXPECT_TRUE(std::ranges::is_sorted(all));
+  EXPECT_GT(all.size(), 10U);
+  EXPECT_TRUE(names_in("/proc/self/none").empty());
+  bool is_refused = true;
+  for (std::int64_t first = 0; is_refused; ++first) {
+    Outage outage(first, 1);
+    try {
+      const std::vector<std::string> found = names_in("/proc/self");
+      outage.end();
+      EXPECT_EQ(found, all);
+    } catch (const std::bad_alloc&) {
+      outage.end();
+    }
+    is_refused = counted_memory::victim() != nullptr;
   }
 }
 

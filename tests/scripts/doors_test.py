@@ -11,6 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
 
+import mpi_job  # noqa: E402
 from program import ProgramTest, fenced_lines, floats, safetensors  # noqa: E402
 
 # Exit codes that commands of a page may end with. Where there is no GPU, a command that wants one says so
@@ -56,9 +57,7 @@ class Doors(ProgramTest):
     def run_here(self, line, expected=(0,)):
         words = shlex.split(line, comments=True)
         done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=240,
-                              env=os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1",
-                                                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                                                "OMPI_MCA_rmaps_base_oversubscribe": "1"})
+                              env=mpi_job.environment(OMPI_MCA_rmaps_base_oversubscribe="1"))
         self.assertIn(done.returncode, expected, f"{line}\n{done.stdout[-2000:]}\n{done.stderr}")
         return done.stdout
 

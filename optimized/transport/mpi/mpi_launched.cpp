@@ -10,6 +10,7 @@
 
 #include "optimized/transport/mpi/mpi_control.h"
 #include "optimized/transport/mpi/mpi_peers.h"
+#include "reference/core/machine/folder.h"
 
 namespace ringlab::mpi {
 namespace {
@@ -63,13 +64,12 @@ LaunchedRanks::LaunchedRanks()
 
 void LaunchedRanks::find() {
   static const std::string program = program_of("/proc/self");
-  std::error_code failure;
-  for (fs::directory_iterator at("/proc", failure), end; !failure && at != end;
-       at.increment(failure)) {
-    const int number = number_of(at->path().filename().string());
+  for (const std::string& name : names_in("/proc")) {
+    const int number = number_of(name);
     if (number < 0) continue;
-    const std::string variables = environment_of(at->path());
-    if (value_in(variables, kJob) != job_ || program_of(at->path()) != program) continue;
+    const fs::path process = fs::path("/proc") / name;
+    const std::string variables = environment_of(process);
+    if (value_in(variables, kJob) != job_ || program_of(process) != program) continue;
     const auto rank = static_cast<std::size_t>(number_of(value_in(variables, kRank)));
     if (rank < found_.size()) found_[rank] = {number, facts_of_process(number).start};
   }
@@ -90,7 +90,11 @@ std::string LaunchedRanks::what_is_wrong_with(int rank) const {
 
 void LaunchedRanks::look() {
   if (std::ranges::count_if(found_, [](const auto& one) { return one.has_value(); }) < here_) {
-    find();
+    try {
+      find();
+    } catch (const std::system_error&) {
+      // No descriptor is left for /proc: the next look tries again.
+    }
   }
   std::map<int, std::string> now;
   for (int rank = 0; rank < std::ssize(found_); ++rank) {

@@ -128,7 +128,7 @@ bool are_never_written(const std::vector<Evidence>& all) {
 std::string nan_words(const Evidence& evidence) {
   const std::vector<NanRow> rows = nan_rows(evidence);
   if (rows.empty()) return "";
-  const Model model = make_model(evidence.scene.trial, evidence.scene.profile);
+  const Model& model = evidence.scene.right;
   std::string text = fmt::format("NaN in {} row{}, the first of them query {}", rows.size(),
                                  rows.size() == 1 ? "" : "s", rows.front().query);
   for (const Words& words : kWords) {

@@ -289,7 +289,7 @@ const std::vector<PlaceEdit>& place_edits() {
 /// Writes the row at a place to each token that is looked for there, the last one; rows at which no
 /// token is looked for go to token 0, with which such a list begins.
 Prediction by_places(const Scene& scene, const PlaceEdit& edit) {
-  const Model model = make_model(scene.trial, scene.profile);
+  const Model& model = scene.right;
   Prediction prediction = finish(model);
   const Deal deal(query_layout(model));
   if (deal.kind != edit.kind) return prediction;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "property_tests/diagnosis/diagnosis.h"
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 #include "property_tests/diagnosis/work_limit.h"
 
 namespace ringlab::verify {
@@ -31,10 +31,23 @@ std::function<void(Edited...)> in_turn(std::function<void(Edited...)> first,
   };
 }
 
-/// One prediction held against one run: true where all numbers agree.
-struct Held {
-  bool agrees = false;
-  Foretold numbers = {};
+/// The questions of a search: whether a prediction agrees with all numbers of a run, and those wrong
+/// numbers of the run that it foretells.
+template <class Hypothesis, class Evidence>
+struct HeldAgainst {
+  std::function<bool(const Hypothesis&, const Evidence&)> agrees;
+  std::function<Foretold(const Hypothesis&, const Evidence&)> foretold;
+
+  /// True when the hypothesis agrees with all evidence and foretells a number that is wrong. A
+  /// prediction that only agrees is worth nothing: tolerances may be wide.
+  bool holds(const Hypothesis& hypothesis, const std::vector<Evidence>& all) const {
+    Foretold told;
+    for (const Evidence& one : all) {
+      if (!agrees(hypothesis, one)) return false;
+      told += foretold(hypothesis, one);
+    }
+    return told.foretold > 0;
+  }
 };
 
 /// Pairs that agree with all evidence. A pair begins with one of the edits that foretell the most
@@ -42,12 +55,12 @@ struct Held {
 template <class Hypothesis, class Evidence>
 class PairSearch {
  public:
-  using Hold = std::function<Held(const Hypothesis&, const Evidence&)>;
+  using Held = HeldAgainst<Hypothesis, Evidence>;
 
   /// `evidence` holds wrong answers, small ones first; right ones may follow.
   PairSearch(const std::vector<Hypothesis>& single, const std::vector<Evidence>& evidence,
-             Hold hold)
-      : evidence_(evidence), hold_(std::move(hold)) {
+             Held held)
+      : evidence_(evidence), held_(std::move(held)) {
     for (const Hypothesis& one : single) {
       // Narrow numbers have many causes, and wide bounds let a second one join any first.
       if (one.edits.any() && !one.suspect.id.starts_with("precision.")) single_.push_back(&one);
@@ -85,7 +98,7 @@ class PairSearch {
       std::size_t foretold = 0;
       for (std::size_t at = 0; at < std::min(kMostLookedAt, evidence_.size()); ++at) {
         if (!limit_.admits(evidence_[at].scene.trial.shape())) break;
-        foretold += hold_(*single_[n], evidence_[at]).numbers.foretold;
+        foretold += held_.foretold(*single_[n], evidence_[at]).foretold;
       }
       if (foretold > 0) by_count.emplace_back(foretold, n);
     }
@@ -103,7 +116,7 @@ class PairSearch {
   /// The other edit is asked first about what this one cannot explain.
   void add_pairs_of(std::size_t lead, std::vector<Hypothesis>& pairs) {
     const auto unexplained = std::ranges::find_if(evidence_, [&](const Evidence& one) {
-      return limit_.admits(one.scene.trial.shape()) && !hold_(*single_[lead], one).agrees;
+      return limit_.admits(one.scene.trial.shape()) && !held_.agrees(*single_[lead], one);
     });
     if (unexplained == evidence_.end()) return;
     for (std::size_t other = 0; other < single_.size(); ++other) {
@@ -116,7 +129,7 @@ class PairSearch {
   }
 
   bool agrees_with(const Hypothesis& pair, const Evidence& one) {
-    return limit_.admits(one.scene.trial.shape()) && hold_(pair, one).agrees;
+    return limit_.admits(one.scene.trial.shape()) && held_.agrees(pair, one);
   }
 
   /// Wrong numbers of few cases, and pairs that say nothing of those of many, would make names of
@@ -127,11 +140,11 @@ class PairSearch {
     std::size_t foretold = 0;
     for (const Evidence& one : evidence_) {
       if (!limit_.admits(one.scene.trial.shape())) return false;
-      const Held held = hold_(pair, one);
-      if (!held.agrees) return false;
-      wrong += held.numbers.wrong > 0;
-      unknown += 2 * held.numbers.unknown > held.numbers.wrong;
-      foretold += held.numbers.foretold;
+      if (!held_.agrees(pair, one)) return false;
+      const Foretold numbers = held_.foretold(pair, one);
+      wrong += numbers.wrong > 0;
+      unknown += 2 * numbers.unknown > numbers.wrong;
+      foretold += numbers.foretold;
     }
     return foretold > 0 && kPartUnknown * unknown <= wrong &&
            kPartWrong * wrong >= std::ssize(evidence_);
@@ -139,7 +152,7 @@ class PairSearch {
 
   std::vector<const Hypothesis*> single_;
   const std::vector<Evidence>& evidence_;
-  Hold hold_;
+  Held held_;
   WorkLimit limit_{2 * kWorkOfSearch};
 };
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 #include "property_tests/diagnosis/order.h"
 
 namespace ringlab::verify {

@@ -122,7 +122,7 @@ Arrays arrays_of(const Layout& layout, Extent extent) {
 
 Prediction predict_reads(const Scene& scene, StridedInput read, Extent extent,
                          const StrideEdit& edit) {
-  Model right = make_model(scene.trial, scene.profile);
+  const Model& right = scene.right;
   const Shape shape = right.shape();
   Trial trial = scene.trial;
   AttentionTensors& data = trial.data;

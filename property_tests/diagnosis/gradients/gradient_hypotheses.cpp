@@ -16,6 +16,7 @@ struct GradientEvidence {
   Tensor<double> dout;
   MeasuredGradients measured;
   bool wrong = false;
+  GradientModel right = {};  ///< made once some gradient is wrong
 };
 
 std::optional<GradientEvidence> gradient_evidence(const Subject& subject, const Case& c) {
@@ -23,8 +24,7 @@ std::optional<GradientEvidence> gradient_evidence(const Subject& subject, const 
     const GradientTrial trial = make_gradient_trial(c);
     GradientEvidence evidence{{trial.base, subject.profile(trial.base.problem, trial.base.options)},
                               trial.dout,
-                              measure_gradients(subject, trial),
-                              false};
+                              measure_gradients(subject, trial)};
     evidence.wrong = equal_exact(evidence.measured).outcome == Outcome::broken;
     return evidence;
   } catch (const std::exception&) {
@@ -64,22 +64,15 @@ Foretold foretold(const std::vector<Pairing>& all) {
   return count;
 }
 
-Held held_against(const GradientHypothesis& hypothesis, const GradientEvidence& one) {
-  const GradientPrediction prediction = hypothesis.predict(one.scene, one.dout);
-  const std::vector<Pairing> all = pairings(one, prediction);
-  return {agrees(all), one.wrong ? foretold(all) : Foretold{}};
-}
-
-/// True when the hypothesis agrees with all evidence and foretells a number that is wrong.
-bool holds(const GradientHypothesis& hypothesis, const std::vector<GradientEvidence>& evidence) {
-  Foretold told;
-  for (const GradientEvidence& one : evidence) {
-    const Held held = held_against(hypothesis, one);
-    if (!held.agrees) return false;
-    told += held.numbers;
-  }
-
-  return told.foretold > 0;
+const HeldAgainst<GradientHypothesis, GradientEvidence>& held_against_gradients() {
+  static const HeldAgainst<GradientHypothesis, GradientEvidence> held{
+      [](const GradientHypothesis& hypothesis, const GradientEvidence& one) {
+        return agrees(pairings(one, hypothesis.predict(one.right)));
+      },
+      [](const GradientHypothesis& hypothesis, const GradientEvidence& one) {
+        return one.wrong ? foretold(pairings(one, hypothesis.predict(one.right))) : Foretold{};
+      }};
+  return held;
 }
 
 const std::vector<GradientHypothesis>& gradient_hypotheses() {
@@ -95,9 +88,8 @@ const std::vector<GradientHypothesis>& gradient_hypotheses() {
 
 }  // namespace
 
-GradientPrediction GradientHypothesis::predict(const Scene& scene,
-                                               const Tensor<double>& dout) const {
-  GradientModel model = make_gradient_model(scene, dout);
+GradientPrediction GradientHypothesis::predict(const GradientModel& right) const {
+  GradientModel model = right;
   if (edits.before_ds) edits.before_ds(model);
   differentiate(model);
   if (edits.sums) edits.sums(model);
@@ -146,10 +138,12 @@ bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& di
   std::stable_partition(evidence.begin(), evidence.end(),
                         [](const GradientEvidence& one) { return one.wrong; });
   if (evidence.empty() || !evidence.front().wrong) return false;
+  for (GradientEvidence& one : evidence) one.right = make_gradient_model(one.scene, one.dout);
   diagnosis.cases = static_cast<int>(evidence.size());
   for (const GradientHypothesis& hypothesis : gradient_hypotheses()) {
     const auto known = std::ranges::find(diagnosis.explains, hypothesis.suspect);
-    if (known != diagnosis.explains.end() || !holds(hypothesis, evidence)) continue;
+    if (known != diagnosis.explains.end() || !held_against_gradients().holds(hypothesis, evidence))
+      continue;
     diagnosis.explains.push_back(hypothesis.suspect);
   }
   keep_simplest(diagnosis.explains);
@@ -158,9 +152,10 @@ bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& di
   std::ranges::stable_sort(evidence.begin(), right, {}, [](const GradientEvidence& one) {
     return one.dout.values().size() * one.measured.got.dk.values().size();
   });
-  for (const GradientHypothesis& pair : PairSearch<GradientHypothesis, GradientEvidence>(
-                                            gradient_hypotheses(), evidence, held_against)
-                                            .found()) {
+  for (const GradientHypothesis& pair :
+       PairSearch<GradientHypothesis, GradientEvidence>(gradient_hypotheses(), evidence,
+                                                        held_against_gradients())
+           .found()) {
     if (std::ranges::find(diagnosis.explains, pair.suspect) == diagnosis.explains.end())
       diagnosis.explains.push_back(pair.suspect);
   }

@@ -18,7 +18,7 @@ struct GradientHypothesis {
   Suspect suspect;
   GradientEdits edits;
 
-  GradientPrediction predict(const Scene& scene, const Tensor<double>& dout) const;
+  GradientPrediction predict(const GradientModel& right) const;
 };
 /// Two mistakes in one program: the edits of `first` are made before those of `second`.
 GradientHypothesis joined(const GradientHypothesis& first, const GradientHypothesis& second);

@@ -122,11 +122,10 @@ double element_at(const GradientModel& m, RowsOf rows, std::int64_t b, std::int6
 }
 
 GradientModel make_gradient_model(const Scene& scene, const Tensor<double>& dout) {
-  Model forward = make_model(scene.trial, scene.profile);
   const ExactForward exact = exact_forward(scene.trial.input());
-  const Extents pairs = forward.score.extents();
+  const Extents pairs = scene.right.score.extents();
   const double scale = scene.trial.problem.scale;
-  GradientModel m{.forward = std::move(forward),
+  GradientModel m{.forward = scene.right,
                   .dout = dout,
                   .out = exact.out,
                   .lse = exact.lse,

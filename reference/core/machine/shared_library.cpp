@@ -7,6 +7,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "reference/core/machine/folder.h"
+
 namespace ringlab {
 namespace {
 
@@ -19,18 +21,6 @@ std::string variable(const char* name) {
 
 void add_once(std::vector<fs::path>& all, const fs::path& one) {
   if (std::ranges::find(all, one) == all.end()) all.push_back(one);
-}
-
-/// Entries of a folder, sorted; none where it cannot be read.
-std::vector<fs::path> children(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code problem;
-  for (fs::directory_iterator at(folder, problem), end; !problem && at != end;
-       at.increment(problem)) {
-    found.push_back(at->path());
-  }
-  std::ranges::sort(found);
-  return found;
 }
 
 /// Prefixes of every bin/python3 on PATH: by the name there, which tells a virtual environment, and
@@ -56,11 +46,13 @@ std::vector<fs::path> python_prefixes() {
 void add_folders(std::vector<fs::path>& folders, const fs::path& prefix) {
   std::error_code problem;
   for (const char* const lib : {"lib", "lib64"}) {
-    for (const fs::path& version : children(prefix / lib)) {
-      if (!version.filename().string().starts_with("python3")) continue;
+    for (const std::string& python : names_in(prefix / lib)) {
+      if (!python.starts_with("python3")) continue;
       for (const char* const packages : {"site-packages", "dist-packages"}) {
-        for (const fs::path& package : children(version / packages / "nvidia")) {
-          if (fs::is_directory(package / "lib", problem)) add_once(folders, package / "lib");
+        const fs::path nvidia = prefix / lib / python / packages / "nvidia";
+        for (const std::string& package : names_in(nvidia)) {
+          const fs::path folder = nvidia / package / "lib";
+          if (fs::is_directory(folder, problem)) add_once(folders, folder);
         }
       }
     }

@@ -3,9 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <tuple>
 #include <vector>
 
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 
 namespace ringlab::verify {
 namespace {
@@ -228,11 +229,39 @@ class Finisher {
     const Shape& shape = model.shape();
     made_ = {{Tensor<double>(shape.out()), Tensor<double>(shape.lse())},
              {Tensor<double>(shape.out()), Tensor<double>(shape.lse())}};
-    for_each_index(shape.lse(), [&](auto b, auto h, auto i, auto) { finish_row(b, h, i); });
   }
-  Prediction take() { return std::move(made_); }
+
+  Prediction all_rows() && {
+    for_each_index(model_.shape().lse(),
+                   [&](auto b, auto h, auto i, auto) { finish_row(b, h, i); });
+    return std::move(made_);
+  }
+
+  /// Later rows come first: they see more keys.
+  bool agree_with(const AttentionOutput& got, LseCompared lse) && {
+    const Shape& shape = model_.shape();
+    for (std::int64_t i = shape.q_tokens - 1; i >= 0; --i) {
+      for (std::int64_t b = 0; b < shape.batch; ++b) {
+        for (std::int64_t h = 0; h < shape.q_heads; ++h) {
+          finish_row(b, h, i);
+          if (!row_agrees(b, h, i, got, lse)) return false;
+        }
+      }
+    }
+    return true;
+  }
 
  private:
+  bool row_agrees(std::int64_t b, std::int64_t h, std::int64_t i, const AttentionOutput& got,
+                  LseCompared lse) const {
+    const auto [made, allowed] = std::tie(made_.output, made_.allowed);
+    for (std::int64_t c = 0; c < model_.shape().v_dim; ++c) {
+      if (!within(got.out(b, h, i, c), made.out(b, h, i, c), allowed.out(b, h, i, c))) return false;
+    }
+    return lse == LseCompared::no ||
+           within(got.lse(b, h, i, 0), made.lse(b, h, i, 0), allowed.lse(b, h, i, 0));
+  }
+
   void set(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c, double o,
            double allowed) {
     const bool overflows = std::abs(o) > model_.profile.max_finite / 4;
@@ -240,7 +269,8 @@ class Finisher {
     made_.allowed.out(b, h, i, c) = overflows ? kAnything : allowed;
   }
   void set_lse(std::int64_t b, std::int64_t h, std::int64_t i, double lse, double allowed) {
-    made_.output.lse(b, h, i, 0) = lse;
+    const bool adds = !model_.added_to_lse.values().empty() && std::isfinite(lse);
+    made_.output.lse(b, h, i, 0) = adds ? lse + model_.added_to_lse(b, h, i, 0) : lse;
     made_.allowed.lse(b, h, i, 0) = allowed;
   }
 
@@ -284,66 +314,10 @@ class Finisher {
 
 }  // namespace
 
-bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
-                const Tensor<double>& allowed) {
-  for (std::size_t n = 0; n < got.values().size(); ++n) {
-    if (!within(got.values()[n], wanted.values()[n], allowed.values()[n])) return false;
-  }
-  return true;
-}
+Prediction finish(const Model& model) { return Finisher(model).all_rows(); }
 
-namespace {
-
-Foretold foretold(const Tensor<double>& got, const Tensor<double>& truth,
-                  const Tensor<double>& truth_allowed, const Tensor<double>& predicted,
-                  const Tensor<double>& allowed) {
-  Foretold count;
-  for (std::size_t n = 0; n < got.values().size(); ++n) {
-    const double right = truth.values()[n], room = truth_allowed.values()[n];
-    if (within(got.values()[n], right, room)) continue;
-    if (std::isnan(allowed.values()[n]) && std::isnan(got.values()[n])) continue;  // of many causes
-    ++count.wrong;
-    count.unknown += allowed.values()[n] == kAnything;
-    count.foretold += allowed.values()[n] != kAnything &&
-                      !within(predicted.values()[n], right, room) &&
-                      within(got.values()[n], predicted.values()[n], allowed.values()[n]);
-  }
-  return count;
-}
-
-}  // namespace
-
-bool within(double got, double wanted, double allowed) {
-  if (allowed == kAnything || got == wanted) return true;
-  if (std::isnan(wanted) || std::isnan(allowed)) return std::isnan(got);
-  return std::abs(got - wanted) <= allowed;
-}
-
-Prediction finish(const Model& model) {
-  Prediction made = Finisher(model).take();
-  for (std::size_t n = 0; n < model.added_to_lse.values().size(); ++n) {
-    double& lse = made.output.lse.values()[n];
-    const double added = model.added_to_lse.values()[n];
-    if (added != 0 && std::isfinite(lse)) lse += added;
-  }
-  return made;
-}
-
-bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompared lse) {
-  return all_within(got.out, prediction.output.out, prediction.allowed.out) &&
-         (lse == LseCompared::no ||
-          all_within(got.lse, prediction.output.lse, prediction.allowed.lse));
-}
-
-Foretold foretold(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
-                  LseCompared lse) {
-  Foretold count = foretold(got.out, truth.output.out, truth.allowed.out, prediction.output.out,
-                            prediction.allowed.out);
-  if (lse == LseCompared::yes) {
-    count += foretold(got.lse, truth.output.lse, truth.allowed.lse, prediction.output.lse,
-                      prediction.allowed.lse);
-  }
-  return count;
+bool agrees(const Model& model, const AttentionOutput& got, LseCompared lse) {
+  return Finisher(model).agree_with(got, lse);
 }
 
 }  // namespace ringlab::verify

@@ -1,4 +1,4 @@
-#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/model/model.h"
 
 #include <algorithm>
 #include <cmath>

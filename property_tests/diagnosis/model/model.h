@@ -74,6 +74,8 @@ Prediction finish(const Model& model);
 /// True when every number of `got` lies within the prediction; lse where it is compared.
 enum class LseCompared { yes, no };
 bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompared lse);
+/// The same of the prediction of a model, of which no more rows are computed than it takes.
+bool agrees(const Model& model, const AttentionOutput& got, LseCompared lse);
 /// Numbers that miss the truth; those of them of which a prediction says nothing; and those of which
 /// it says that they do, and how.
 struct Foretold {
