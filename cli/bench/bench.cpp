@@ -149,8 +149,7 @@ int run_bench(Arguments& arguments) {
     record.keep("lines", documents);
   }
   if (html) output.show(*html, right ? "Every answer is right." : "Some answer is WRONG.");
-  record.finish();
-  return right ? 0 : 1;
+  return record.finish(right ? 0 : 1);
 }
 
 std::vector<OptionSpec> bench_options() {

@@ -228,8 +228,7 @@ int run_compare(Arguments& arguments) {
                            ? "Every exact way is right, and sent what its closed form says."
                            : "Some way is wrong, or sent other bytes than its closed form says.");
   }
-  output.finish("compare", document);
-  return all_hold ? 0 : 1;
+  return output.finish("compare", document, all_hold ? 0 : 1);
 }
 
 std::vector<OptionSpec> compare_options() {

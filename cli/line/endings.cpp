@@ -15,6 +15,7 @@
 #include <new>
 #include <system_error>
 
+#include "cli/line/output.h"
 #include "reference/core/machine/ending_signals.h"
 #include "reference/core/machine/machine_failure.h"
 #include "reference/io/atomic_file.h"
@@ -85,6 +86,7 @@ void on_signal(int signal, void (*handler)(int)) {
   } catch (const MachineError& error) {
     leave_at_once(error.what());
   } catch (const std::bad_alloc&) {
+    if (standing_code() != kNoResults && std::fflush(stdout) == 0) std::_Exit(standing_code());
     leave_at_once("out of memory.");
   } catch (const std::system_error& error) {
     if (is_of_machine(error.code().value())) leave_at_once(error.what());

@@ -119,6 +119,8 @@ int guarded(const std::vector<std::string>& words) {
   } catch (const ringlab::Error& error) {
     return fail(error, ringlab::cli::said_in_turn(words, error), listener);
   } catch (const std::bad_alloc&) {
+    if (ringlab::cli::standing_code() != ringlab::cli::kNoResults)
+      return ringlab::cli::standing_code();
     return fail_with("out of memory", "Use fewer tokens, heads or ranks.", listener);
   } catch (const std::length_error&) {
     return fail_with("out of memory", "A tensor is larger than the address space.", listener);

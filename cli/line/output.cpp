@@ -27,6 +27,7 @@ namespace {
 constexpr std::size_t kLineWidth = 100;
 
 std::atomic<bool> document_is_written = false;
+std::atomic<int> code_of_results = kNoResults;
 
 bool is_painted(std::FILE* file) {
   const auto is_set = [](const char* name) {
@@ -197,16 +198,20 @@ void Output::prepare(const std::string& command, const Json& document) {
   files_.write(page_->path, viewer::page(document_text(command, drawn, -1), page_->words));
 }
 
-void Output::commit() {
+void Output::commit(int code) {
   files_.commit();
+  code_of_results = code;
   document_is_written = true;
   write(last_);
 }
 
-void Output::finish(const std::string& command, const Json& document) {
+int Output::finish(const std::string& command, const Json& document, int code) {
   prepare(command, document);
-  commit();
+  commit(code);
+  return code;
 }
+
+int standing_code() noexcept { return code_of_results; }
 
 void write_failure(const std::string& command, const std::string& path, const Error& error,
                    const std::string& message) {

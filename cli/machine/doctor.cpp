@@ -124,8 +124,7 @@ int doctor(Arguments& arguments) {
   for (const Finding& finding : findings)
     table.add({finding.topic, finding.found, finding.enables});
   output.write(table.text());
-  output.finish("doctor", machine_json(build, machine));
-  return 0;
+  return output.finish("doctor", machine_json(build, machine));
 }
 
 }  // namespace

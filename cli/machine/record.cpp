@@ -18,9 +18,9 @@ void Record::keep(const std::string& part, const Json& value) {
   output_.keep(command_, document_);
 }
 
-void Record::finish() {
+int Record::finish(int code) {
   document_["complete"] = true;
-  output_.finish(command_, document_);
+  return output_.finish(command_, document_, code);
 }
 
 }  // namespace ringlab::cli

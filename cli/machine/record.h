@@ -18,8 +18,8 @@ class Record {
 
   /// Sets `part` to `value`, in place of its earlier value.
   void keep(const std::string& part, const Json& value);
-  /// Marks the record as complete.
-  void finish();
+  /// Marks the record as complete; returns `code`, the exit code where it is known: Output::finish().
+  int finish(int code = kNoResults);
 
  private:
   Output& output_;

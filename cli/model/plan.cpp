@@ -286,7 +286,7 @@ int run_plan(Arguments& arguments) {
       std::find_if(plans.begin(), plans.end(), [](const RankPlan& plan) { return plan.holds; });
   if (chosen == plans.end()) {
     document["choice"] = nullptr;
-    output.finish("plan", document);
+    output.finish("plan", document, static_cast<int>(ErrorKind::environment));
     refuse_all(question, plans);
   }
   const model::Choice& choice = chosen->ways[chosen->best];
@@ -303,8 +303,7 @@ int run_plan(Arguments& arguments) {
     output.show(*html, way_words(choice.options),
                 drawn_plan(job, question.machine, question.limits, choice));
   }
-  output.finish("plan", document);
-  return 0;
+  return output.finish("plan", document);
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ int plan_model(Arguments& arguments) {
   }
   if (!choices.empty()) print_splits(question, choices, output);
   if (choices.empty() || !holds(question, choices.front())) {
-    output.finish("plan", document);
+    output.finish("plan", document, static_cast<int>(ErrorKind::environment));
     refuse(question, choices);
   }
   document["choice"] = choice_json(question, choices.front());
@@ -169,8 +169,7 @@ int plan_model(Arguments& arguments) {
   if (html) {
     output.show(*html, split_options(choices.front().way), drawn_step(question, choices.front()));
   }
-  output.finish("plan", document);
-  return 0;
+  return output.finish("plan", document);
 }
 
 }  // namespace ringlab::cli

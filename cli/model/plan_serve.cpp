@@ -193,7 +193,7 @@ int plan_serve(Arguments& arguments, ServeQuestion (*take)(Arguments&)) {
   }
   if (!choices.empty()) print_ways(question, choices, output);
   if (choices.empty() || choices.front().memory.total() > question.memory_bytes()) {
-    output.finish("plan", document);
+    output.finish("plan", document, static_cast<int>(ErrorKind::environment));
     refuse(question, choices);
   }
   document["choice"] = choice_json(question, choices.front());
@@ -202,8 +202,7 @@ int plan_serve(Arguments& arguments, ServeQuestion (*take)(Arguments&)) {
     output.show(*html, serve_options(question, choices.front().way),
                 drawn_serving(question, choices.front()));
   }
-  output.finish("plan", document);
-  return 0;
+  return output.finish("plan", document);
 }
 
 }  // namespace

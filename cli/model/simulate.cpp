@@ -317,8 +317,7 @@ int run_simulate(Arguments& arguments) {
     output.show(*html, fmt::format("{} on the model.", report::human_seconds(times.seconds)),
                 {{"events", report::events_json(times.events)}});
   }
-  output.finish("simulate", document);
-  return 0;
+  return output.finish("simulate", document);
 }
 
 std::vector<OptionSpec> simulate_options() {

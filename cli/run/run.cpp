@@ -156,8 +156,7 @@ int run_here(Arguments& arguments) {
   }
   const bool right = check_plan(plan, result, sums, document, output);
   if (plan.output && right) write_output(plan, result, output);
-  output.finish("run", document);
-  return right ? 0 : 1;
+  return output.finish("run", document, right ? 0 : 1);
 }
 
 /// Usage error for several launched ranks without --transport: each would do all the work and write

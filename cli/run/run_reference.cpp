@@ -165,8 +165,7 @@ int run_reference(Arguments& arguments) {
                                         result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
                                         *plan.output_path));
   }
-  output.finish("run", document);
-  return 0;
+  return output.finish("run", document);
 }
 
 }  // namespace ringlab::cli

@@ -117,8 +117,7 @@ int run_trace(Arguments& arguments) {
   print_findings(summary, output);
   if (svg) output.files().write(*svg, report::trace_svg_file(trace, summary));
   if (html) output.show(*html, page_words(summary), {{"events", report::events_json(trace)}});
-  output.finish("trace", document_of(path, trace.size(), summary));
-  return 0;
+  return output.finish("trace", document_of(path, trace.size(), summary));
 }
 
 }  // namespace

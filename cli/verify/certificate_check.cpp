@@ -101,12 +101,13 @@ int check_certificate(Arguments& arguments, Output& output, const RunAgain& run_
     output.print("\n{}\n", found.empty() ? "the same verdicts again" : "not the same again:");
     for (const std::string& difference : found) output.print("  {}\n", difference);
   }
-  output.finish("verify", {{"certificate", path},
-                           {"digest", certificate.at("digest")},
-                           {"verdict", certificate.at("verdict")},
-                           {"again", again},
-                           {"differences", found}});
-  return found.empty() ? 0 : 1;
+  return output.finish("verify",
+                       {{"certificate", path},
+                        {"digest", certificate.at("digest")},
+                        {"verdict", certificate.at("verdict")},
+                        {"again", again},
+                        {"differences", found}},
+                       found.empty() ? 0 : 1);
 }
 
 }  // namespace ringlab::cli

@@ -168,8 +168,7 @@ int list(Arguments& arguments) {
     subjects.push_back(subject_json(subject, dtypes));
   }
   output.print("{}\n{}\n{}{}", ideas.text(), abilities.text(), legend(), claims);
-  output.finish("list", {{"subjects", subjects}});
-  return 0;
+  return output.finish("list", {{"subjects", subjects}});
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ int run_tomography(Arguments& arguments, Output& output) {
     output.show(*page, right ? "Every weight is right." : "Some weights are wrong.",
                 {{"heads", heads}});
   }
-  output.finish("verify", {{"tomography", results}, {"passed", right}});
-  return right ? 0 : 1;
+  return output.finish("verify", {{"tomography", results}, {"passed", right}}, right ? 0 : 1);
 }
 
 }  // namespace ringlab::cli

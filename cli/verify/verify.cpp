@@ -139,16 +139,25 @@ VerifyJob take_job(Arguments& arguments) {
   return job;
 }
 
+/// The exit code of a verification.
+int code_of(const report::VerifyRun& run) {
+  if (!run.passed()) return 1;
+  const bool falls_short = Interruption::is_termination() || !run.uncovered().empty();
+  return falls_short ? static_cast<int>(ErrorKind::environment) : 0;
+}
+
 void finish_output(const Json& configuration, const VerifyPlan& plan, const report::VerifyRun& run,
-                   Output& output) {
-  output.finish("verify", {{"configuration", configuration},
-                           {"plan", reach_json(plan)},
-                           {"notes", run.notes},
-                           {"passed", run.passed()},
-                           {"uncovered", run.uncovered()},
-                           {"ended", run.ended},
-                           {"seconds", run.seconds},
-                           {"subjects", subjects_json(run)}});
+                   Output& output, int code) {
+  output.finish("verify",
+                {{"configuration", configuration},
+                 {"plan", reach_json(plan)},
+                 {"notes", run.notes},
+                 {"passed", run.passed()},
+                 {"uncovered", run.uncovered()},
+                 {"ended", run.ended},
+                 {"seconds", run.seconds},
+                 {"subjects", subjects_json(run)}},
+                code);
 }
 
 Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
@@ -170,7 +179,9 @@ Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
     done.facts.command = command_words(verify_command(), arguments, done.run.subjects);
   }
   write_files(job.files, done, output);
-  finish_output(configuration, job.plan, done.run, output);
+  // Facts that are always wanted are compared afterwards: no result stands yet.
+  finish_output(configuration, job.plan, done.run, output,
+                facts == Facts::always ? kNoResults : code_of(done.run));
   return done;
 }
 

@@ -124,8 +124,7 @@ int replay_token(Arguments& arguments, Output& output) {
                    {"message", again.result.message}};
   if (!printed.empty()) document["printed"] = printed;
   if (draws) document["picture"] = picture;
-  output.finish("verify", document);
-  return broken ? 1 : 0;
+  return output.finish("verify", document, broken ? 1 : 0);
 }
 
 }  // namespace ringlab::cli

@@ -1,6 +1,7 @@
 """The k-th request of a kind is refused, or all from it on, for every k until a run asks no more: commands
 that write end right or with exit code 4 and a message that names what was refused; results are there whole
 or not at all, and what was there before stays. RINGLAB_REFUSALS_ALL=1 tries every k of memory, too."""
+import bisect
 import json
 import os
 import pathlib
@@ -20,8 +21,9 @@ OF_FILES = ("create", "write", "grow", "sync", "rename", "names", "folder")
 NAMED = {"memory": "memory", "threads": "thread|Resource temporarily unavailable",
          "descriptors": "Too many open files", "sync": "Input/output error",
          "rename": "Input/output error", "names": "Input/output error"}  # others: a full disk
-# Requests of memory between two that are refused.
+# Requests of memory between two that are refused; the last ones, when results stand, are all tried.
 STRIDE = 1 if EVERY else 997
+LAST = 12
 
 MADE = ["--random", "--tokens", "16", "--heads", "2"]
 RUN = ["run", "optimized", *MADE, "--ranks", "2", "--json", "r.json", "--trace", "t.json"]
@@ -72,7 +74,8 @@ class RefusalTest(ProgramTest):
         """Runs a command in a folder; what it did, and True where something was refused."""
         told, tells = os.pipe()
         refusing = {"LD_PRELOAD": REFUSALS, "RINGLAB_REFUSE": wish, "RINGLAB_TOLD": str(tells),
-                    "RINGLAB_NCCL_LIBRARY": "none"}  # NVIDIA's own dies of refusals while it is loaded
+                    # NVIDIA's own die of refusals while they are loaded.
+                    "RINGLAB_NCCL_LIBRARY": "none", "RINGLAB_CUDNN_LIBRARY": "none"}
         done = subprocess.run([*self.program, *words], capture_output=True, cwd=folder, timeout=60,
                               env=os.environ | refusing, pass_fds=[tells])
         os.close(tells)
@@ -112,6 +115,22 @@ class RefusalTest(ProgramTest):
         self.assertEqual(shown(after), shown(before), said)
         return something
 
+    def numbers_of(self, kind, words, folder):
+        """Numbers of the first request that is refused."""
+        if kind != "memory":
+            return self.numbers
+        if EVERY:
+            return range(10**6)
+        program = pathlib.Path(self.program[0]).name
+
+        def is_past(number):
+            scratch = self.folder / "scratch"
+            shutil.rmtree(scratch, ignore_errors=True)
+            shutil.copytree(folder, scratch)
+            return not self.start(words, scratch, f"memory:{number}:1:{program}")[1]
+        most = bisect.bisect_left(range(10**6), True, key=is_past)
+        return [*range(0, most, STRIDE), *range(max(0, most - LAST), 10**6)]
+
     def refuse_all(self, words, kinds, earlier=None):
         """Each request of each kind, with an empty folder and with earlier results in it, or in one folder."""
         empty, full = self.folder / "empty", self.folder / "full"
@@ -125,7 +144,7 @@ class RefusalTest(ProgramTest):
                 path.write_bytes(b"before")
         folders = [earlier] if earlier else [empty, full]
         for kind in kinds:
-            for first in range(0, 10**6, STRIDE) if kind == "memory" else self.numbers:
+            for first in self.numbers_of(kind, words, earlier or empty):
                 tries = [(folder, count) for folder in folders for count in (1, FOR_EVER)]
                 if kind == "memory" and not EVERY:
                     tries = [(empty, 1), (full, FOR_EVER)]
