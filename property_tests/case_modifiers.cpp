@@ -20,17 +20,20 @@ std::vector<double> random_sinks(std::int64_t heads, std::uint64_t seed) {
 }
 
 /// The customary ALiBi slopes in one case of four; else each head has its own up to 4, and one in
-/// eight has none.
-std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
-  constexpr std::int64_t kSlopeStream = -3;
-  if (Draws(seed, {kSlopeStream}).chance(25)) return default_alibi_slopes(heads);
+/// eight has none. Of 128 keys on half of them are so small that the farthest keys still count.
+std::vector<double> random_slopes(const Shape& shape, std::uint64_t seed) {
+  constexpr std::int64_t kSlopeStream = -3, kMany = 128, kNear = 16;
+  if (Draws(seed, {kSlopeStream}).chance(25)) return default_alibi_slopes(shape.q_heads);
   std::vector<double> slopes;
-  for (std::int64_t h = 0; h < heads; ++h) {
+  for (std::int64_t h = 0; h < shape.q_heads; ++h) {
     Draws draws(seed, {kSlopeStream, h});
     // One draw per statement: compilers differ in the order in which they evaluate arguments.
     const auto halvings = static_cast<int>(draws.between(-1, 9));
     const double slope = std::ldexp(1 + draws.unit(), -halvings);
-    slopes.push_back(draws.chance(12) ? 0 : slope);
+    const bool is_flat = draws.chance(12);
+    const bool reaches_far = shape.kv_tokens >= kMany && draws.chance(50);
+    const double farther = reaches_far ? static_cast<double>(shape.kv_tokens) / kNear : 1;
+    slopes.push_back(is_flat ? 0 : slope / farther);
   }
   return slopes;
 }
@@ -48,7 +51,7 @@ void add(ModifierKind kind, const Wanted& wanted, Modifiers& made) {
       made.softcap = wanted.level;
       break;
     case ModifierKind::alibi:
-      made.alibi_slopes = random_slopes(wanted.shape->q_heads, wanted.seed);
+      made.alibi_slopes = random_slopes(*wanted.shape, wanted.seed);
       break;
     case ModifierKind::sinks:
       made.sinks = random_sinks(wanted.shape->q_heads, wanted.seed);

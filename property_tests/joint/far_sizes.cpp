@@ -24,6 +24,9 @@ class FarSizes {
       const int further = static_cast<int>(std::min<std::uint64_t>(round_, 3));
       const std::int64_t power = std::int64_t{1} << (bits == kBits.back() ? bits + further : bits);
       for (const std::int8_t mask : masks()) add_keys(power, mask);
+      for (const ModifierKind kind : {ModifierKind::alibi, ModifierKind::dropout}) {
+        if (can_.modifiers.knows(kind)) add_modified_keys(power, kind);
+      }
       if (can_.has(Ability::rectangular)) add_queries(power);
       add_heads(power);
       add_documents(power);
@@ -77,6 +80,17 @@ class FarSizes {
     if (!few_pairs_) c.shape.q_heads = c.shape.kv_heads = 2;
     if (draws_.chance(50)) c.shape.kv_tokens += draws_.below(power / 2);
     add(std::move(c), mask);
+  }
+
+  /// Keys whose scores or weights depend on their number.
+  void add_modified_keys(std::int64_t power, ModifierKind kind) {
+    Case c = small_case();
+    c.modifiers = {};
+    c.modifiers.set(kind, static_cast<double>(draws_.between(1, words_of(kind).most_drawn)));
+    c.shape.kv_tokens = beside(power) + draws_.below(power / 2);
+    c.shape.q_tokens = 1;
+    if (kind == ModifierKind::alibi) c.shape.q_heads = c.shape.kv_heads = 3;
+    add(std::move(c), 0);
   }
 
   void add_queries(std::int64_t power) {

@@ -41,7 +41,7 @@ std::vector<Case> planned_cases(const Capabilities& can, const PlannedPass& pass
 
 /// Cases of a seed in a round whose numbers of keys (under each claimed mask), queries, heads or
 /// documents are powers of two, or one off: 2^7, 2^8, 2^12, 2^15, 2^16, in later rounds up to 2^19
-/// for the last; everything else is small. With `few_pairs` one query and two of the masks.
+/// for the last; everything else is small. ALiBi and dropout have keys of their own. With `few_pairs` one query and two of the masks.
 std::vector<Case> far_cases(const Capabilities& can, bool few_pairs, std::uint64_t seed,
                             std::uint64_t round);
 

@@ -64,6 +64,12 @@ TEST(Mutants, every_mistake_of_every_stage_is_planted) {
   EXPECT_GE(mistakes, 25);
 }
 
+TEST(Mutants, with_distances_in_16_bits_are_found_by_far_sizes) {
+  if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run planted kernels";
+  const Mutant& wrapped = find_mutant("kernel_alibi_distance_in_16_bits");
+  EXPECT_TRUE(verdict_of(wrapped.subject, "far_sizes").failure);
+}
+
 TEST(Mutants, every_mistake_of_the_kernels_is_planted) {
   if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
   std::istringstream lines(text_of(std::filesystem::path(RINGLAB_SOURCE_DIR) / "property_tests" /
