@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "property_tests/generators/cases.h"
@@ -89,11 +90,13 @@ void require_extras(std::vector<std::string>& classes, const Capabilities& can) 
   require(classes, {{can.has(Ability::backward), kGradientsClass}});
 }
 
+constexpr const char* kOfGradients = "gradients: ";
+
 void add_pairs_not_met(const Capabilities& can, const PassEnvelope& pass, const char* prefix,
                        Coverage& coverage) {
   for (const ClassPair& pair : claimed_pairs(can)) {
-    ++coverage.pairs_claimed;
-    if (!pass.meetings.has(pair)) coverage.pairs_not_met.push_back(prefix + pair.words());
+    coverage.pairs_claimed.push_back(prefix + pair.words());
+    if (!pass.meetings.has(pair)) coverage.pairs_not_met.push_back(coverage.pairs_claimed.back());
   }
 }
 
@@ -175,7 +178,7 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   coverage.is_judged = options.laws.empty() && !is_broken && asked >= kCasesForCoverage;
   add_pairs_not_met(subject.can, coverage.tried.forward, "", coverage);
   if (subject.can.has(Ability::backward)) {
-    add_pairs_not_met(subject.can, coverage.tried.gradients, "gradients: ", coverage);
+    add_pairs_not_met(subject.can, coverage.tried.gradients, kOfGradients, coverage);
   }
   // The largest of these sizes are too much work for as many queries as keys.
   const bool is_possible =
@@ -191,6 +194,19 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   }
   coverage.not_tried = claimed_not_tried(subject.can, coverage.tried);
   return coverage;
+}
+
+std::string known_pair(const std::string& word) {
+  const std::string_view prefix = word.starts_with(kOfGradients) ? kOfGradients : "";
+  std::string given = word.substr(prefix.size());
+  if (const auto at = given.find(" x "); at != std::string::npos) given.replace(at, 3, " × ");
+  for (const ClassPair& pair : pairs_of(known_classes())) {
+    const ClassPair turned{pair.second, pair.second_class, pair.first, pair.first_class};
+    if (given == pair.words() || given == turned.words()) {
+      return std::string(prefix) + pair.words();
+    }
+  }
+  return "";
 }
 
 }  // namespace ringlab::verify

@@ -38,7 +38,7 @@ struct Coverage {
   /// Pairs of claims, of all that there are, that no case that held has brought together:
   /// "head_dim 128 × mask causal", "gradients: dtype f16 × keys 8192 …".
   std::vector<std::string> pairs_not_met = {};
-  std::int64_t pairs_claimed = 0;
+  std::vector<std::string> pairs_claimed = {};  ///< those and all others
   /// Products of sizes of models that the subject claims, and the calls of each.
   std::vector<SizesAsUsed> as_used = {};
   bool has_whole_plan = false;  ///< each planned case was tried
@@ -62,5 +62,8 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
 std::vector<std::string> required_classes(const Capabilities& can);
 /// The classes that some subject has to reach.
 std::vector<std::string> all_classes();
+/// A pair of classes as Coverage::pairs_claimed has it; empty where the word is none. "x" may stand
+/// for "×", and either class may come first.
+std::string known_pair(const std::string& word);
 
 }  // namespace ringlab::verify

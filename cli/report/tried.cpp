@@ -24,12 +24,13 @@ Json tried_json(const verify::Coverage& coverage) {
   for (const verify::SizesAsUsed& one : coverage.as_used) {
     as_used.push_back({{"sizes", verify::cell_words(one.cell)}, {"calls", one.calls}});
   }
-  return {{"refused", coverage.refused},
-          {"claimed_not_tried", coverage.not_tried},
-          {"pairs", {{"claimed", coverage.pairs_claimed}, {"not_met", coverage.pairs_not_met}}},
-          {"as_used", as_used},
-          {"forward", pass_json(coverage.tried.forward)},
-          {"gradients", pass_json(coverage.tried.gradients)}};
+  return {
+      {"refused", coverage.refused},
+      {"claimed_not_tried", coverage.not_tried},
+      {"pairs", {{"claimed", coverage.pairs_claimed.size()}, {"not_met", coverage.pairs_not_met}}},
+      {"as_used", as_used},
+      {"forward", pass_json(coverage.tried.forward)},
+      {"gradients", pass_json(coverage.tried.gradients)}};
 }
 
 std::string range_text(const verify::PassEnvelope& pass, const std::string& size) {

@@ -50,10 +50,10 @@ std::string joint_coverage_text(const report::VerifyRun& run) {
   for (const SubjectResult& subject : run.subjects) {
     const verify::Coverage& coverage = subject.coverage;
     const std::vector<std::string>& open = coverage.pairs_not_met;
-    if (coverage.cases == 0 || coverage.pairs_claimed == 0) continue;
+    if (coverage.cases == 0 || coverage.pairs_claimed.empty()) continue;
     text += fmt::format("\npairs of claims that met: {} of {}\n",
-                        report::human_count(coverage.pairs_claimed - std::ssize(open)),
-                        report::human_count(coverage.pairs_claimed));
+                        report::human_count(std::ssize(coverage.pairs_claimed) - std::ssize(open)),
+                        report::human_count(std::ssize(coverage.pairs_claimed)));
     const std::size_t shown = std::min(open.size(), kMostPairs);
     for (std::size_t i = 0; i < shown; ++i) text += fmt::format("  not met: {}\n", open[i]);
     if (open.size() > shown) text += fmt::format("  and {} more (--json)\n", open.size() - shown);

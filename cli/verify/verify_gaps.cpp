@@ -37,11 +37,25 @@ std::string why_class_is_missing(const verify::Coverage& coverage, const std::st
   return fmt::format("{} of {} cases are too few", found->cases, coverage.cases);
 }
 
+std::string why_pair_is_missing(const verify::Coverage& coverage, const std::string& pair) {
+  const auto is_among = [&](const std::vector<std::string>& pairs) {
+    return std::ranges::find(pairs, pair) != pairs.end();
+  };
+  if (!is_among(coverage.pairs_claimed)) return "the subject does not claim both";
+  return is_among(coverage.pairs_not_met) ? "no case that held had both" : "";
+}
+
+std::string why_missing(const SubjectResult& subject, const std::string& word) {
+  if (is_law(word)) return why_law_is_missing(subject, word);
+  const bool is_pair = word.find(" × ") != std::string::npos;
+  return is_pair ? why_pair_is_missing(subject.coverage, word)
+                 : why_class_is_missing(subject.coverage, word);
+}
+
 void add_required(const VerifyPlan& plan, const SubjectResult& subject,
                   std::vector<std::string>& gaps) {
   for (const std::string& word : plan.required) {
-    const std::string why = is_law(word) ? why_law_is_missing(subject, word)
-                                         : why_class_is_missing(subject.coverage, word);
+    const std::string why = why_missing(subject, word);
     if (!why.empty()) gaps.push_back(fmt::format("--require {}: {}", word, why));
   }
 }
@@ -78,9 +92,12 @@ std::vector<std::string> take_required(Arguments& arguments) {
       required.push_back(verify::find_law(word).id);
     } else if (std::ranges::find(classes, word) != classes.end()) {
       required.push_back(word);
+    } else if (const std::string pair = verify::known_pair(word); !pair.empty()) {
+      required.push_back(pair);
     } else {
       throw_usage_error({"--require",
-                         "ids of laws, or of these: " + fmt::format("{}", fmt::join(classes, ", ")),
+                         "ids of laws, pairs as \"dtype bf16 x mask causal\", or of these: " +
+                             fmt::format("{}", fmt::join(classes, ", ")),
                          word, ""});
     }
   }
@@ -110,7 +127,7 @@ std::vector<std::string> gaps_of(const VerifyPlan& plan, const SubjectResult& su
   }
   if (!coverage.pairs_not_met.empty()) {
     gaps.push_back(fmt::format("{} of {} pairs of claims did not meet: {}",
-                               coverage.pairs_not_met.size(), coverage.pairs_claimed,
+                               coverage.pairs_not_met.size(), coverage.pairs_claimed.size(),
                                coverage.pairs_not_met.front()));
   }
   if (coverage.refused > 0 && !coverage.refuses_most()) {

@@ -61,7 +61,7 @@ bool claims_mask(const Capabilities& can, std::size_t number) {
     return std::all_of(kinds.begin(), kinds.end(), [&](auto kind) { return takes(can, kind); }) &&
            (kinds.size() < 2 || can.masks.intersections);
   }
-  // Further intersections need three kinds, or a prefix or matrix and another.
+  // Further intersections need three kinds, or a matrix and another.
   return can.masks.intersections && takes(can, kMatrix - 1) &&
          (takes(can, kMatrix) || takes(can, 0) || takes(can, 1));
 }
@@ -169,6 +169,8 @@ const std::vector<std::vector<std::size_t>>& mask_classes() {
                                                                 {causal, window},
                                                                 {causal, documents},
                                                                 {window, documents},
+                                                                {window, prefix},
+                                                                {documents, prefix},
                                                                 {}};
   return classes;
 }
@@ -208,6 +210,16 @@ std::vector<std::int8_t> claimed_classes(Factor factor, const Capabilities& can)
     if (claims(factor, number, can)) claimed.push_back(number);
   }
   return claimed;
+}
+
+FactorClasses known_classes() {
+  FactorClasses classes;
+  for (const Factor factor : kAllFactors) {
+    std::vector<std::int8_t>& numbers = classes[static_cast<std::size_t>(factor)];
+    numbers.resize(static_cast<std::size_t>(count_classes(factor)));
+    std::iota(numbers.begin(), numbers.end(), std::int8_t{0});
+  }
+  return classes;
 }
 
 FactorClasses claimed_classes(const Capabilities& can) {

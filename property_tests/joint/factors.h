@@ -106,5 +106,7 @@ std::vector<std::int8_t> claimed_classes(Factor factor, const Capabilities& can)
 /// The classes of each factor.
 using FactorClasses = std::array<std::vector<std::int8_t>, kFactors>;
 FactorClasses claimed_classes(const Capabilities& can);
+/// All classes that there are.
+FactorClasses known_classes();
 
 }  // namespace ringlab::verify

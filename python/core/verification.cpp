@@ -152,6 +152,7 @@ nb::dict described(const verify::Subject& subject, const verify::SubjectVerdict&
   description["findings"] = list_of(insight.diagnosis.findings);
   description["passes_if"] = insight.passes_if;
   description["tried"] = report::tried_json(coverage).dump();
+  description["pairs_claimed"] = list_of(coverage.pairs_claimed);
   return description;
 }
 
@@ -240,6 +241,7 @@ void add_verification(nb::module_& module) {
     return viewer::page(document, words);
   });
   module.def("classes", [] { return list_of(verify::all_classes()); });
+  module.def("known_pair", &verify::known_pair);
 }
 
 }  // namespace ringlab::python

@@ -170,7 +170,7 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     return Report(settings.name, verdicts, time.monotonic() - began, echo, replay_case,
                   diagnosis=found["diagnosis"], findings=tuple(filter(None, (*found["findings"], calls.advice()))),
                   passes_if=found["passes_if"], tried=tried,
-                  gaps=tuple(_gaps(verdicts, tried, strict, required, chosen)))
+                  gaps=tuple(_gaps(verdicts, tried, strict, required, chosen, found["pairs_claimed"])))
 
 
 def replay(fn: Callable[..., Any], token: str, *, dtypes: Iterable[str] = DTYPES,
@@ -212,17 +212,18 @@ def _check_seconds(what: str, number: Any) -> None:
 
 
 def _required(words: Iterable[str]) -> list[str]:
-    """The words, ids for names of laws."""
+    """The words, ids for names of laws, pairs as they are counted."""
     ids = {law.name: law.id for law in laws()} | {law.id: law.id for law in laws()}
     known = (*ids, *_core.classes())
     required = _words(words)
-    if required:
-        _check_words("require", required, known)
-    return [ids.get(word, word) for word in required]
+    pairs = {word: _core.known_pair(word) for word in required}
+    if others := [word for word in required if not pairs[word]]:
+        _check_words("require", others, known)
+    return [pairs[word] or ids.get(word, word) for word in required]
 
 
 def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
-          required: list[str], chosen: list[str] | None) -> list[str]:
+          required: list[str], chosen: list[str] | None, pairs_claimed: list[str]) -> list[str]:
     """Why a function does not pass although it broke no law."""
     gaps = []
     held = sum(law.cases for law in verdicts)
@@ -231,6 +232,7 @@ def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
                     "limits leave in: say there what it cannot do")
     holding = {law.id for law in verdicts if law.verdict == "held"}
     holding.update(name for law in verdicts for name in law.classes if law.id in holding)
+    holding.update(set(pairs_claimed) - set(tried["pairs"]["not_met"]))
     if strict or chosen is not None:
         gaps += [f"{law.id}: {law.skipped}" for law in verdicts if law.is_unbounded]
     gaps += [f"required, but no case held: {word}" for word in required if word not in holding]

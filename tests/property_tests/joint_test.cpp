@@ -213,7 +213,10 @@ TEST(Meetings, that_no_call_had_are_named_by_the_coverage) {
   verdict.laws.push_back(verify_law(subject, find_law(kAsUsedLaw), {}));
   const Coverage planned = coverage_of(subject, verdict, {});
   EXPECT_TRUE(planned.has_whole_plan);
-  EXPECT_EQ(planned.pairs_claimed, std::ssize(claimed_pairs(subject.can)));
+  EXPECT_EQ(planned.pairs_claimed.size(), claimed_pairs(subject.can).size());
+  EXPECT_EQ(known_pair("mask causal x dtype f32"), "dtype f32 × mask causal");
+  EXPECT_EQ(known_pair("gradients: dtype f32 × keys 8192 …"), "gradients: dtype f32 × keys 8192 …");
+  EXPECT_EQ(known_pair("dtype f32 × dtype f16"), "");
   EXPECT_LE(planned.pairs_not_met.size(), 8U) << ::testing::PrintToString(planned.pairs_not_met);
   for (const SizesAsUsed& one : planned.as_used) EXPECT_GT(one.calls, 0) << cell_words(one.cell);
 }

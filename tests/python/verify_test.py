@@ -181,6 +181,9 @@ class RightFunctions(unittest.TestCase):
         self.passes(functions.right, require=["equals_reference", "mask full"], **wishes)
         report = verify(functions.right, require=["P1"], **wishes)
         self.assertEqual(report.gaps, ("required, but no case held: P1",))
+        self.passes(functions.right, require=["mask full x keys 1 … 15"], **wishes)
+        report = verify(functions.right, require=["keys 8192 … × mask full", "gradients: dtype f32 × batch 1"], **wishes)
+        self.assertEqual(report.gaps[0], "required, but no case held: keys 8192 … × mask full")
         with self.assertRaisesRegex(ringlab.UsageError, "require"):
             verify(functions.right, require=["mask fully"])
 

@@ -279,6 +279,13 @@ class PluginTest(ProgramTest):
         for word in ("P1", "gradients"):
             result, _ = self.verdict(1, path, *wishes, "--require", word)
             self.assertIn(f"--require {word}: ", result.out)
+        met, laws = "dtype f32 × mask full", ("--laws", "as_used", "--quick")
+        self.verdict(0, path, *laws, "--require", f"{met},mask causal x dtype f32")
+        for word, why in (("dtype f64 × mask full", "does not claim both"),
+                          ("gradients: " + met, "does not claim both")):
+            self.assertIn(f"--require {word}: the subject {why}", self.verdict(1, path, *laws, "--require", word)[0].out)
+        result, _ = self.verdict(1, path, *wishes, "--require", "keys 8192 … x mask causal")
+        self.assertIn("--require keys 8192 … × mask causal: no case that held had both", result.out)
         self.fails(2, ["--require", "mask full"], "verify", path, "--require", "mask fully")
 
     def test_bounds_that_zeros_keep_show_nothing(self):
