@@ -15,13 +15,14 @@
 #include <new>
 #include <system_error>
 
-#include "cli/line/output.h"
 #include "reference/core/machine/ending_signals.h"
 #include "reference/core/machine/machine_failure.h"
 #include "reference/io/atomic_file.h"
 
 namespace ringlab::cli {
 namespace {
+
+std::atomic<int> code_of_results = kNoResults;
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
@@ -109,6 +110,9 @@ void say(std::string_view message) noexcept {
   std::fflush(stderr);
   write_line({message});
 }
+
+int standing_code() noexcept { return code_of_results; }
+void let_results_stand(int code) noexcept { code_of_results = code; }
 
 void leave_words_to_others() noexcept { has_words = false; }
 

@@ -12,6 +12,12 @@ namespace ringlab::cli {
 /// failed write is ignored: there is nobody to be told.
 void say(std::string_view message) noexcept;
 
+/// The exit code of a command whose results stand under their names; kNoResults before. Memory that
+/// is refused afterwards, in destructors of JSON for one, changes it no more.
+inline constexpr int kNoResults = -1;
+int standing_code() noexcept;
+void let_results_stand(int code) noexcept;
+
 /// Signals end the program without a word from here on: another rank tells the same error.
 void leave_words_to_others() noexcept;
 

@@ -27,7 +27,6 @@ namespace {
 constexpr std::size_t kLineWidth = 100;
 
 std::atomic<bool> document_is_written = false;
-std::atomic<int> code_of_results = kNoResults;
 
 bool is_painted(std::FILE* file) {
   const auto is_set = [](const char* name) {
@@ -200,7 +199,7 @@ void Output::prepare(const std::string& command, const Json& document) {
 
 void Output::commit(int code) {
   files_.commit();
-  code_of_results = code;
+  let_results_stand(code);
   document_is_written = true;
   write(last_);
 }
@@ -210,8 +209,6 @@ int Output::finish(const std::string& command, const Json& document, int code) {
   commit(code);
   return code;
 }
-
-int standing_code() noexcept { return code_of_results; }
 
 void write_failure(const std::string& command, const std::string& path, const Error& error,
                    const std::string& message) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cli/line/arguments.h"
+#include "cli/line/endings.h"
 #include "reference/core/error.h"
 #include "reference/io/atomic_file.h"
 
@@ -34,10 +35,6 @@ OptionSpec json_option();
 
 /// A value of a configuration as people read it: "causal", "0.25", "(1, 4, 64, 32)".
 std::string configuration_text(const Json& value);
-
-/// The exit code of a command whose results stand under their names; kNoResults before.
-inline constexpr int kNoResults = -1;
-int standing_code() noexcept;
 
 /// With `--json -` the JSON has standard output to itself and the text goes to standard error. On a
 /// terminal verdicts are coloured, unless NO_COLOR is set.
@@ -67,8 +64,7 @@ class Output {
   /// other files are complete, without their names. Environment error when that or the text cannot
   /// be written.
   void prepare(const std::string& command, const Json& document);
-  /// Gives all files their names. `code` is the exit code of the command, where it is known: memory
-  /// that is refused after that, in destructors of JSON for one, changes it no more.
+  /// Gives all files their names; `code` is the exit code of the command, where it is known.
   void commit(int code = kNoResults);
   /// Calls prepare(), then commit(); returns `code`.
   int finish(const std::string& command, const Json& document, int code = 0);
