@@ -15,8 +15,9 @@ namespace {
 class BoundSums {
  public:
   /// Partial sums are stored `stores` times before they are complete.
-  BoundSums(std::int64_t channels, std::int64_t stores)
+  BoundSums(std::int64_t channels, std::int64_t stores, std::int64_t heads = 1)
       : stores_(stores),
+        heads_(heads),
         propagated_(static_cast<std::size_t>(channels)),
         magnitude_(propagated_),
         values_(propagated_) {}
@@ -58,12 +59,13 @@ class BoundSums {
                                     .scale = std::abs(scale.value_or(1)),
                                     .value = value,
                                     .stores = stores_,
+                                    .heads = heads_,
                                     .first_factors = scale ? sizes_ * kOutward : 0,
                                     .second_factors = scale ? values_[c] * kOutward : 0});
   }
 
  private:
-  std::int64_t terms_ = 0, stores_ = 0;
+  std::int64_t terms_ = 0, stores_ = 0, heads_ = 1;
   double sizes_ = 0;                                     ///< of the first factors
   std::vector<double> propagated_, magnitude_, values_;  ///< values: sums of the second factors
 };
@@ -91,8 +93,9 @@ class BackwardBounds {
         result_(result) {
     const Shape& shape = input_.problem.shape;
     const std::size_t keys = static_cast<std::size_t>(shape.kv_tokens);
-    dk_.assign(keys, BoundSums(shape.head_dim, profile_.key_gradient_stores));
-    dv_.assign(keys, BoundSums(shape.v_dim, profile_.key_gradient_stores));
+    const std::int64_t stores = profile_.key_gradient_stores, heads = profile_.key_gradient_heads;
+    dk_.assign(keys, BoundSums(shape.head_dim, stores, heads));
+    dv_.assign(keys, BoundSums(shape.v_dim, stores, heads));
   }
 
   /// All query heads that read this K/V head.

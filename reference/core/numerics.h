@@ -35,6 +35,9 @@ struct NumericsProfile {
   /// it is complete: one for each tile in a kernel that adds to its gradients in memory.
   std::int64_t key_gradient_stores = 0;
   std::int64_t query_gradient_stores = 0;
+  /// Sums of dk and dv that are stored beside each other before they are added up: one for each head
+  /// of a group, where each has gradients of its own.
+  std::int64_t key_gradient_heads = 1;
   double product_underflow = 0x1p-149;  ///< error of a product below the normal range
   double exp_underflow = 0x1p-126;      ///< error of an exp below the normal range, flushed or not
   double query_underflow = 0x1p-149;    ///< of a scaled q or k; unused when u_query is 0
@@ -168,6 +171,7 @@ struct GradientTerms {
   double scale = 1;         ///< |scale| for dq and dk, 1 for dv
   double value = 0;         ///< |scale Σ a_t b_t|
   std::int64_t stores = 0;  ///< of partial sums: key_gradient_stores or query_gradient_stores
+  std::int64_t heads = 1;   ///< key_gradient_heads for dk and dv
   // Factors of dq and dk, which may underflow before they are multiplied: b_t, which is q or k, when
   // it is pre-scaled, and a_t, which is dS, when the scale meets it first.
   double first_factors = 0;   ///< Σ |a_t| + |δa_t|

@@ -12,6 +12,7 @@ NumericsProfile cudnn_profile(DType dtype, const CudnnWork& work) {
   profile.u_accumulate += 2 * profile.u_work;
   profile.query_gradient_stores = work.query_gradient_stores;
   profile.key_gradient_stores = work.key_gradient_stores;
+  profile.key_gradient_heads = work.key_gradient_heads;
   if (merges == 0) return profile;
   profile.lse_merges = merges;
   profile.u_partial = dtype_info(dtype).unit_roundoff;

@@ -17,6 +17,7 @@ struct CudnnWork {
   /// Partial sums of dq, and of dk and dv, that are rounded to that type before they are added up.
   std::int64_t query_gradient_stores = 0;
   std::int64_t key_gradient_stores = 0;
+  std::int64_t key_gradient_heads = 1;  ///< whose sums are rounded beside each other
 };
 
 /// f16 and bf16.

@@ -134,13 +134,14 @@ NumericsProfile cudnn_engine_profile(const Problem& problem, const RunOptions& o
   const OneCall alone = one_call(problem, options);
   // A query is in one piece of a block at most. Query heads that share K and V have gradients of
   // their own, each rounded, before cuDNN adds them up.
-  const std::int64_t of_heads = problem.shape.q_heads > problem.shape.kv_heads ? 1 : 0;
+  const std::int64_t heads = problem.shape.q_heads / problem.shape.kv_heads;
   const std::int64_t of_keys = alone.backward ? 0 : mask_facts(problem, options).most_of_a_key;
   return cudnn::cudnn_profile(problem.dtype,
                               {.blocks = blocks,
                                .merges = alone.forward ? 0 : options.ranks,
                                .query_gradient_stores = alone.backward ? 0 : options.ranks,
-                               .key_gradient_stores = of_keys + of_heads});
+                               .key_gradient_stores = of_keys + (heads > 1 ? 1 : 0),
+                               .key_gradient_heads = heads});
 }
 
 }  // namespace ringlab::ring

@@ -20,7 +20,9 @@ double storing_error(const NumericsProfile& profile, const GradientTerms& terms,
   const double largest = std::max(scaled, unscaled) * (1 + gamma);
   if (std::isinf(half_ulp(profile.out_dtype, largest))) return kNoBound;
   const double lost = half_least(profile.out_dtype) * std::max(terms.scale, 1.0);
-  return gamma * scaled + count * lost * (1 + gamma);
+  // A term passes `stores` roundings, but each sum beside it may lose half a subnormal as well.
+  const auto losses = static_cast<double>(std::min(stores * terms.heads, terms.terms));
+  return gamma * scaled + losses * lost * (1 + gamma);
 }
 
 /// Two products make a scaled dS: that of the scale with dP and with D, or with dS itself.

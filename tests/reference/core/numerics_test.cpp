@@ -275,6 +275,11 @@ TEST(GradientBound, covers_partial_sums_below_the_normal_range) {
   const double whole = gradient_bound(profile, terms);
   terms.stores = 2;
   EXPECT_GE(gradient_bound(profile, terms), whole + 2 * (least / 2));
+  terms.terms = 16;
+  terms.heads = 8;  // each has a sum of its own, which loses as much
+  EXPECT_GE(gradient_bound(profile, terms), whole + 16 * (least / 2));
+  terms.terms = 5;
+  EXPECT_LT(gradient_bound(profile, terms), whole + 6 * (least / 2)) << "no more than terms";
 }
 
 TEST(GradientStores, are_once_in_so_many_tokens_of_each_head_but_for_the_last) {
