@@ -286,7 +286,7 @@ int run_plan(Arguments& arguments) {
       std::find_if(plans.begin(), plans.end(), [](const RankPlan& plan) { return plan.holds; });
   if (chosen == plans.end()) {
     document["choice"] = nullptr;
-    output.finish("plan", document, static_cast<int>(ErrorKind::environment));
+    output.finish("plan", document, kNoResults);  // the refusal has the code
     refuse_all(question, plans);
   }
   const model::Choice& choice = chosen->ways[chosen->best];

@@ -161,7 +161,7 @@ int plan_model(Arguments& arguments) {
   }
   if (!choices.empty()) print_splits(question, choices, output);
   if (choices.empty() || !holds(question, choices.front())) {
-    output.finish("plan", document, static_cast<int>(ErrorKind::environment));
+    output.finish("plan", document, kNoResults);  // the refusal has the code
     refuse(question, choices);
   }
   document["choice"] = choice_json(question, choices.front());

@@ -193,7 +193,7 @@ int plan_serve(Arguments& arguments, ServeQuestion (*take)(Arguments&)) {
   }
   if (!choices.empty()) print_ways(question, choices, output);
   if (choices.empty() || choices.front().memory.total() > question.memory_bytes()) {
-    output.finish("plan", document, static_cast<int>(ErrorKind::environment));
+    output.finish("plan", document, kNoResults);  // the refusal has the code
     refuse(question, choices);
   }
   document["choice"] = choice_json(question, choices.front());

@@ -17,9 +17,11 @@ namespace {
 
 /// The computation of a scene after edits of its inputs and sums.
 Model edited(const Scene& scene, const Edits& edits) {
-  Trial trial = scene.trial;
-  if (edits.inputs) edits.inputs(trial);
-  Model model = edits.inputs ? make_model(std::move(trial), scene.profile) : scene.right;
+  Model model = scene.right;
+  if (edits.inputs) {
+    edits.inputs(model.trial);
+    model = make_model(std::move(model.trial), scene.profile);
+  }
   if (edits.sums) edits.sums(model);
   return model;
 }
