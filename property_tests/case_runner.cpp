@@ -152,6 +152,9 @@ LawResult CaseRunner::run(const Case& c) {
     ++verdict_.discarded;
     verdict_.refused += result.refused;
     last_discard_ = result.message;
+    if (!result.bounds.are_open()) return result;
+    verdict_.open.add(asked.forward.meetings);
+    verdict_.open.add(asked.gradients.meetings);
   }
   return result;
 }

@@ -153,7 +153,15 @@ std::vector<std::string> Coverage::missing() const {
     if (one.required && share(one) < kLeastShare) names.push_back(one.name);
   }
   for (const SizesAsUsed& one : as_used) {
-    if (has_whole_plan && one.calls == 0) names.push_back(cell_words(one.cell));
+    if (has_whole_plan && one.calls + one.open == 0) names.push_back(cell_words(one.cell));
+  }
+  return names;
+}
+
+std::vector<std::string> Coverage::open_sizes() const {
+  std::vector<std::string> names;
+  for (const SizesAsUsed& one : as_used) {
+    if (one.is_open()) names.push_back(cell_words(one.cell));
   }
   return names;
 }
@@ -165,10 +173,12 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   std::map<std::string, std::int64_t> counts;
   for (const std::string& name : required) counts[name] = 0;
   bool is_broken = false;
+  Meetings open;
   for (const LawVerdict& law : verdict.laws) {
     coverage.cases += law.cases;
     coverage.refused += law.refused;
     coverage.tried.add(law.tried);
+    open.add(law.open);
     is_broken |= law.failure.has_value();
     for (const auto& [name, count] : law.classes) counts[name] += count;
   }
@@ -189,8 +199,9 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   coverage.has_whole_plan = is_possible && was_tried && options.planned_apart == 1 &&
                             options.cases_per_law >= VerifyOptions().cases_per_law;
   for (const Meetings::Cell& cell : claimed_cells(subject.can)) {
-    coverage.as_used.push_back({cell, coverage.tried.forward.meetings.calls(cell) +
-                                          coverage.tried.gradients.meetings.calls(cell)});
+    const Envelope& tried = coverage.tried;
+    const auto calls = tried.forward.meetings.calls(cell) + tried.gradients.meetings.calls(cell);
+    coverage.as_used.push_back({.cell = cell, .calls = calls, .open = open.calls(cell)});
   }
   coverage.not_tried = claimed_not_tried(subject.can, coverage.tried);
   return coverage;

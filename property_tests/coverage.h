@@ -20,9 +20,13 @@ struct ClassShare {
   bool required = false;
 };
 
+/// A product of sizes of models, and its calls.
 struct SizesAsUsed {
   Meetings::Cell cell;
-  std::int64_t calls = 0;
+  std::int64_t calls = 0;  ///< in cases that held
+  std::int64_t open = 0;   ///< in cases whose bounds were as wide as the answer
+  /// True where the subject was asked, and no bound could tell its answers from zeros.
+  bool is_open() const { return calls == 0 && open > 0; }
 };
 
 struct Coverage {
@@ -44,9 +48,11 @@ struct Coverage {
   bool has_whole_plan = false;  ///< each planned case was tried
 
   double share(const ClassShare& one) const;
-  /// Required classes below kLeastShare, and sizes as used that no case that held had although they
-  /// were planned; empty where shares are not judged.
+  /// Required classes below kLeastShare, and sizes as used that no case had although they were
+  /// planned; empty where shares are not judged.
   std::vector<std::string> missing() const;
+  /// Sizes as used whose bounds are as wide as the answer in each case.
+  std::vector<std::string> open_sizes() const;
   /// True when the subject answered less than a third of its claims: cases that held say little
   /// then. A causal-only kernel, which cannot claim just that, refuses about half.
   bool refuses_most() const { return refused > 2 * cases; }

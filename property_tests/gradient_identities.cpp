@@ -173,6 +173,7 @@ double GradientIdentities::rounding() const {
   const Shape& shape = problem_.shape;
   const auto terms = static_cast<double>(std::max(shape.q_tokens, shape.kv_tokens));
   return dtype_info(profile_.out_dtype).unit_roundoff + profile_.u_probability +
+         2 * profile_.u_product +
          // Roundings that are independent add up like the root of their
          // number (Higham & Mary 2019).
          4 * profile_.u_work + 2 * std::sqrt(terms) * profile_.u_accumulate + profile_.u_wire +
@@ -194,10 +195,11 @@ double GradientIdentities::row_error(const Sums& sums) const {
   const double largest_score =
       std::abs(problem_.scale) * std::sqrt(sums.largest_q * sums.largest_k) + std::log(keys + 1);
   const double rescales = std::sqrt(static_cast<double>(profile_.max_rescales) + 1);
-  return profile_.u_probability + profile_.u_row_sum +
+  return profile_.u_probability + profile_.u_row_sum + 2 * profile_.u_product +
          rescales * (profile_.exp_error + 4 * profile_.u_work) +
          2 * std::sqrt(keys) * profile_.u_accumulate +
-         (8 * (profile_.u_work + profile_.u_lse + profile_.u_accumulate + profile_.u_query) +
+         (8 * (profile_.u_work + profile_.u_lse + profile_.u_accumulate + profile_.u_query +
+               profile_.u_product) +
           profile_.u_wire + profile_.wire_floor) *
              largest_score;
 }

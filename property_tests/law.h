@@ -26,6 +26,7 @@ struct BoundCounts {
   std::int64_t measured = 0;
   std::int64_t telling = 0;    ///< where 0 would have been off by more than is allowed
   std::int64_t unbounded = 0;  ///< where the bound is as wide as the answer
+  std::int64_t infinite = 0;   ///< where there is no bound
   void add(const BoundCounts& more);
   double unbounded_share() const;
   /// True when numbers were measured, and zeros would have done as well everywhere.

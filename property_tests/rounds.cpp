@@ -216,6 +216,7 @@ void add_round(LawVerdict& total, const LawVerdict& round) {
   total.discarded += round.discarded;
   total.refused += round.refused;
   total.tried.add(round.tried);
+  total.open.add(round.open);
   total.bounds.add(round.bounds);
   if (round.worst_ratio > total.worst_ratio) {
     total.worst_ratio = round.worst_ratio;

@@ -91,6 +91,7 @@ void merge(TensorReport part, const SampledCheck& check, std::int64_t batch, std
   whole.measured += part.measured;
   whole.telling += part.telling;
   whole.unbounded += part.unbounded;
+  whole.infinite += part.infinite;
 }
 
 /// The `count` query heads from `first` as a problem of their own.

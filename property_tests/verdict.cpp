@@ -8,6 +8,7 @@ void BoundCounts::add(const BoundCounts& more) {
   measured += more.measured;
   telling += more.telling;
   unbounded += more.unbounded;
+  infinite += more.infinite;
 }
 
 double BoundCounts::unbounded_share() const {

@@ -82,6 +82,7 @@ struct LawVerdict {
   /// several rounds that of the digests one after the other. Empty when none was tried.
   std::string case_digest = {};
   Envelope tried = {};  ///< the problems that reached the subject in cases that held
+  Meetings open = {};   ///< of calls in cases whose bounds were as wide as the answer
 
   /// True when it broke nowhere and compared numbers, all with bounds as wide as the answer.
   bool is_unbounded() const { return !failure && bounds.are_open(); }

@@ -16,6 +16,7 @@ nlohmann::ordered_json profile_json(const NumericsProfile& profile) {
           {"p_underflow", profile.p_underflow},
           {"u_partial", profile.u_partial},
           {"u_query", profile.u_query},
+          {"u_product", profile.u_product},
           {"u_lse", profile.u_lse},
           {"max_rescales", profile.max_rescales},
           {"lse_merges", profile.lse_merges},

@@ -22,7 +22,8 @@ std::string range_text(std::int64_t least, std::int64_t most) {
 Json tried_json(const verify::Coverage& coverage) {
   Json as_used = Json::array();
   for (const verify::SizesAsUsed& one : coverage.as_used) {
-    as_used.push_back({{"sizes", verify::cell_words(one.cell)}, {"calls", one.calls}});
+    as_used.push_back(
+        {{"sizes", verify::cell_words(one.cell)}, {"calls", one.calls}, {"open", one.open}});
   }
   return {
       {"refused", coverage.refused},

@@ -11,7 +11,8 @@ namespace ringlab::report {
 
 /// "refused", "claimed_not_tried", and for each of "forward" and "gradients" the "calls" of the
 /// cases that held, "sizes" by name as [least, greatest], and "kinds": how many calls of each word;
-/// "pairs" of claims with those "not_met", and "as_used", the calls at sizes of models.
+/// "pairs" of claims with those "not_met", and "as_used", the calls at sizes of models, and "open"
+/// calls there, whose bounds were as wide as the answer.
 nlohmann::ordered_json tried_json(const verify::Coverage& coverage);
 
 /// "0 … 300", "7", or "-" where there was none.

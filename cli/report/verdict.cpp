@@ -119,6 +119,10 @@ std::string pass_sentence(const SubjectResult& subject, std::int64_t total_laws)
   if (!can.has(verify::Ability::lse)) text += "; it gives no lse";
   const verify::BoundCounts bounds = subject.bounds();
   if (bounds.unbounded > 0) text += fmt::format("; {} is unbounded", share_text(bounds));
+  if (const auto open = subject.coverage.open_sizes(); !open.empty()) {
+    text += fmt::format("; its bounds are as wide as the answer at {} of {} sizes of models",
+                        open.size(), subject.coverage.as_used.size());
+  }
   const std::size_t warnings = subject.insight.warnings.size();
   if (warnings > 0) text += fmt::format("; {} warning{}", warnings, warnings == 1 ? "" : "s");
   return text;

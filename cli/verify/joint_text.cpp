@@ -24,13 +24,16 @@ std::string as_used_text(const verify::Coverage& coverage) {
   if (coverage.as_used.empty()) return "";
   std::vector<Column> columns = {{"heads as used"}};
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [cell, calls] : coverage.as_used) {
+  for (const verify::SizesAsUsed& one : coverage.as_used) {
+    const verify::Meetings::Cell& cell = one.cell;
     const bool is_other = cell[1] == verify::kNoClass;
     const std::string width = is_other ? "other" : class_words(Factor::head_dim, cell[1]);
     const std::string title =
         fmt::format("{}, {} channels", class_words(Factor::dtype, cell[0]), width);
     if (rows.empty() || rows.back().front() != title) rows.push_back({title});
-    rows.back().push_back(calls == 0 ? "none" : fmt::format("{}", calls));
+    rows.back().push_back(one.is_open()    ? "open"
+                          : one.calls == 0 ? "none"
+                                           : fmt::format("{}", one.calls));
     if (rows.size() > 1) continue;
     columns.push_back({fmt::format("{} × {}", class_words(Factor::group, cell[2]),
                                    class_words(Factor::keys, cell[3])),
@@ -38,7 +41,9 @@ std::string as_used_text(const verify::Coverage& coverage) {
   }
   TextTable table(columns);
   for (std::vector<std::string>& row : rows) table.add(std::move(row));
-  return table.text() + "calls of each: query heads per K/V head × keys\n";
+  std::string text = table.text() + "calls of each: query heads per K/V head × keys\n";
+  if (!coverage.open_sizes().empty()) text += "open: its bounds there are as wide as the answer\n";
+  return text;
 }
 
 }  // namespace

@@ -130,6 +130,10 @@ std::vector<std::string> gaps_of(const VerifyPlan& plan, const SubjectResult& su
                                coverage.pairs_not_met.size(), coverage.pairs_claimed.size(),
                                coverage.pairs_not_met.front()));
   }
+  if (const auto open = coverage.open_sizes(); !open.empty()) {
+    gaps.push_back(fmt::format("bounds as wide as the answer at {} of {} sizes of models: {}",
+                               open.size(), coverage.as_used.size(), open.front()));
+  }
   if (coverage.refused > 0 && !coverage.refuses_most()) {
     gaps.push_back(fmt::format("it refused {} cases that it claims to take", coverage.refused));
   }

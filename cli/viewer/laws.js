@@ -80,8 +80,8 @@ function triedTable({ forward, gradients, refused, claimed_not_tried: missing,
   const open = pairs.not_met, shown = 12;
   return [pairs.claimed > 0 && html`<p>Pairs of claims that met: ${pairs.claimed - open.length} of ${pairs.claimed}${
     open.length > 0 && `; not met: ${open.slice(0, shown).join(", ")}${open.length > shown ? ", …" : ""}`}</p>`,
-    used.length > 0 && folded("Calls at sizes of models", html`<table class="facts">${used.map(({ sizes, calls }) =>
-      html`<tr><th>${sizes}</th><td>${calls === 0 ? "none" : calls}</td></tr>`)}</table>`), html`<table class="facts">${passRows("forward", forward)}${
+    used.length > 0 && folded("Calls at sizes of models", html`<table class="facts">${used.map(({ sizes, calls, open: wide = 0 }) =>
+      html`<tr><th>${sizes}</th><td>${calls > 0 ? calls : wide > 0 ? "open: bounds as wide as the answer" : "none"}</td></tr>`)}</table>`), html`<table class="facts">${passRows("forward", forward)}${
     gradients.calls > 0 && passRows("with gradients", gradients)}</table>`,
     refused > 0 && html`<p>Cases refused although claimed: ${refused}</p>`,
     missing.length > 0 && html`<p>Claimed, but not tried: ${missing.join(", ")}</p>`];

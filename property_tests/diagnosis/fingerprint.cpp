@@ -24,6 +24,7 @@ std::vector<DeclaredRounding> roundings(const NumericsProfile& declared) {
           {"a row sum of weights rounded to", &NumericsProfile::u_row_sum, 0},
           {"partial answers rounded to", &NumericsProfile::u_partial, 0},
           {"q scaled in", &NumericsProfile::u_query, 0},
+          {"factors of products rounded to", &NumericsProfile::u_product, 0},
           {"K and V sent in", &NumericsProfile::u_wire, 0},
           {"sums in", &NumericsProfile::u_accumulate, work}};
 }

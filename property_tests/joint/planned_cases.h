@@ -23,7 +23,8 @@ class PlannedCases {
   std::size_t given_ = 0;
 };
 
-/// Runs a planned case, and where its bounds tell nothing the case with other values, a few times.
+/// Runs a planned case, and where its bounds tell nothing the case with other values, a few times: once
+/// where they are infinite.
 LawResult run_planned(CaseRunner& runner, const Case& c);
 
 }  // namespace ringlab::verify

@@ -2,7 +2,7 @@
 //
 // A kernel that works in base 2 gets the weights exactly; one that calls exp() gets each within its
 // own error. So the law allows the declared error of the exponent, and nothing for the dot product,
-// which is an integer unless q is scaled first.
+// which is an integer unless q is scaled first or factors are rounded.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -15,13 +15,14 @@ namespace {
 
 long double weight_below(std::int64_t below) { return std::ldexp(1.0L, static_cast<int>(-below)); }
 
-/// Σ_c |q_c k_jc| of a row and its visible keys, for the bound of a kernel that scales q first;
-/// zeros for other kernels, whose products are integers.
+/// Σ_c |q_c k_jc| of a row and its visible keys, for the bound of a kernel that scales q first, or
+/// rounds q and k; zeros for other kernels, whose products are integers.
 std::vector<double> inexact_products(const NumericsProfile& profile, const Trial& trial,
                                      const RowWeights& row, std::int64_t b, std::int64_t h,
                                      std::int64_t i) {
   std::vector<double> products(row.keys.size());
-  for (std::size_t n = 0; profile.u_query > 0 && n < products.size(); ++n) {
+  const bool has_any = profile.u_query > 0 || profile.u_product > 0;
+  for (std::size_t n = 0; has_any && n < products.size(); ++n) {
     for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
       products[n] +=
           std::abs(trial.data.q(b, h, i, c) * trial.data.k(b, h / trial.group(), row.keys[n], c));

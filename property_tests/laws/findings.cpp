@@ -40,7 +40,7 @@ LawResult compared(const Report& report) {
                                       : discarded("its bounds are so wide that zeros would pass");
   const TensorReport* worst = nullptr;
   for (const TensorReport& tensor : report.tensors) {
-    result.bounds.add({tensor.measured, tensor.telling, tensor.unbounded});
+    result.bounds.add({tensor.measured, tensor.telling, tensor.unbounded, tensor.infinite});
     // Tensors that decide count: the ones that failed where one failed, else all.
     const bool counts = tensor.compared > 0 && tensor.passed() == report.passed();
     if (counts && (!worst || tensor.worst.ratio > worst->worst.ratio)) worst = &tensor;

@@ -102,7 +102,8 @@ LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
     const double early = subject.can.has(Ability::divides_last)
                              ? 0.0
                              : early_division(profile, answer.keys(b, h, i, 0));
-    const double weights = partial + early + merging(profile, answer, b, h, i);
+    const double weights =
+        partial + early + factor_error(profile) + merging(profile, answer, b, h, i);
     // A few roundings of the division, and all that may disturb weights of whole numbers.
     const double error = 4 * u * std::abs(o) + weights * answer.magnitude(b, h, i, channel);
     const double rounding = half_ulp(profile.out_dtype, std::abs(o) + error);

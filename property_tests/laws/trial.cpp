@@ -78,7 +78,8 @@ Tensor<double> value_errors(const Subject& subject, const Trial& trial) {
     }
     // A value smaller than any product is promised to be may be read as zero.
     const double flushed = std::abs(x) < profile.product_underflow ? std::abs(x) : 0;
-    return flushed + wire_error(profile, std::abs(x), largest);
+    return flushed + wire_error(profile, std::abs(x), largest) + profile.u_product * std::abs(x) +
+           factor_underflow(profile);
   });
 }
 

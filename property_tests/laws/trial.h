@@ -45,9 +45,9 @@ Judgement judge(const Subject& subject, const Trial& trial);
 /// tolerance. False when there is no such row, for then the empty rows are compared exactly.
 bool zeros_would_pass(const Judgement& judgement);
 
-/// The error that each number of V may have where a kernel reads it, (batch, kv_heads, tokens,
-/// v_dim): the wire_error() of this subject's profile, and all of it where products underflow. Else
-/// zeros where values travel exactly.
+/// The error that each number of V may have where a kernel multiplies it, (batch, kv_heads, tokens,
+/// v_dim): the wire_error() of this subject's profile, its rounding, and all of it where products
+/// underflow. Else zeros where values travel exactly.
 Tensor<double> value_errors(const Subject& subject, const Trial& trial);
 
 /// The error that merging (out, lse) pairs, and partial outputs stored in a coarser type, may bring

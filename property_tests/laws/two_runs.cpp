@@ -56,7 +56,7 @@ LawResult same_at(const std::string& name, const Tensor<double>& got, const Tens
     const double most = allowed ? (*allowed)(b, h, t, c) : 0;
     const double moved = now == before ? 0 : std::abs(now - before);  // of equal infinities, too
     if (allowed && std::isfinite(before) && std::abs(before) + most > 0) {
-      result.bounds.add({1, std::abs(before) > most, std::isinf(most)});
+      result.bounds.add({1, std::abs(before) > most, std::isinf(most), std::isinf(most)});
     }
     if (std::isfinite(moved) && moved <= most) return;
     const BoundCounts bounds = result.bounds;

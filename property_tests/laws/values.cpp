@@ -44,10 +44,10 @@ double rounding_outside(const NumericsProfile& p, double n, double magnitude, do
   const double steps = 2 * n + 4 * static_cast<double>(p.max_rescales) + 16;
   const double least_accumulated =
       std::max(p.u_accumulate < 0x1p-30 ? 0x1p-1074 : 0x1p-149, p.product_underflow);
-  const double relative = gamma_bound(steps, p.u_accumulate) + 2 * p.u_probability + merging +
-                          static_cast<double>(p.max_rescales + 1) * p.u_partial;
-  return relative * magnitude + n * p.p_underflow * magnitude + steps * least_accumulated +
-         half_ulp(p.out_dtype, magnitude * (1 + relative));
+  const double relative = gamma_bound(steps, p.u_accumulate) + 2 * (p.u_probability + p.u_product) +
+                          merging + static_cast<double>(p.max_rescales + 1) * p.u_partial;
+  return relative * magnitude + n * (p.p_underflow + factor_underflow(p)) * magnitude +
+         steps * least_accumulated + half_ulp(p.out_dtype, magnitude * (1 + relative));
 }
 
 /// merge_error() of a row's visible keys.

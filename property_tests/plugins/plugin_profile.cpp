@@ -142,6 +142,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
       {"p_underflow", n.p_underflow, &profile.p_underflow},
       {"u_partial", n.u_partial, &profile.u_partial},
       {"u_query", n.u_query, &profile.u_query},
+      {"u_product", n.u_product, &profile.u_product},
       {"u_lse", n.u_lse, &profile.u_lse},
       {"exp_underflow", n.exp_underflow, &profile.exp_underflow},
       {"product_underflow", n.product_underflow, &profile.product_underflow}};

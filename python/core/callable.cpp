@@ -92,7 +92,7 @@ class ArithmeticPromise {
   }
 
   void take() {
-    constexpr std::array<std::pair<const char*, double NumericsProfile::*>, 11> kNumbers = {
+    constexpr std::array<std::pair<const char*, double NumericsProfile::*>, 12> kNumbers = {
         {{"u_accumulate", &NumericsProfile::u_accumulate},
          {"u_work", &NumericsProfile::u_work},
          {"exp_error", &NumericsProfile::exp_error},
@@ -101,6 +101,7 @@ class ArithmeticPromise {
          {"p_underflow", &NumericsProfile::p_underflow},
          {"u_partial", &NumericsProfile::u_partial},
          {"u_query", &NumericsProfile::u_query},
+         {"u_product", &NumericsProfile::u_product},
          {"u_lse", &NumericsProfile::u_lse},
          {"exp_underflow", &NumericsProfile::exp_underflow},
          {"product_underflow", &NumericsProfile::product_underflow}}};

@@ -239,6 +239,11 @@ def ratio_text(law: LawVerdict) -> str:
     return "" if law.failure or law.skipped else f"{law.worst_ratio:.3g}"
 
 
+def open_sizes(tried: dict[str, Any]) -> list[str]:
+    """Sizes of models at which no bound could tell the answers from zeros."""
+    return [one["sizes"] for one in tried["as_used"] if one["calls"] == 0 and one["open"] > 0]
+
+
 def tried_lines(tried: dict[str, Any]) -> list[str]:
     """A few lines on the cases that were tried."""
     lines = []
@@ -255,6 +260,9 @@ def tried_lines(tried: dict[str, Any]) -> list[str]:
     if lines and (open_pairs := tried["pairs"]["not_met"]):
         lines.append(f"pairs of claims that did not meet: {len(open_pairs)} of {tried['pairs']['claimed']}; "
                      + ", ".join(open_pairs[:3]))
+    if lines and (opened := open_sizes(tried)):
+        lines.append(f"bounds as wide as the answer at {len(opened)} of {len(tried['as_used'])} sizes of "
+                     "models; " + "; ".join(opened[:3]))
     missing = tried.get("claimed_not_tried", [])
     return lines + ([f"claimed, not tried: {', '.join(missing)}"] if lines and missing else [])
 

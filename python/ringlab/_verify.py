@@ -19,7 +19,7 @@ from ringlab._callable import VerifiedCallable
 from ringlab._errors import usage_error
 from ringlab._isolated import IsolatedCallable, why_not_isolated
 from ringlab._refusals import Refusals
-from ringlab._report import Failure, LawVerdict, Replay, Report
+from ringlab._report import Failure, LawVerdict, Replay, Report, open_sizes
 
 MASKS = ("full", *_core.MASKS, "matrix", "intersections")
 DTYPES = ("f64", "f32", "f16", "bf16")
@@ -82,6 +82,7 @@ class Profile:
     p_underflow: float | None = None  #: half the least subnormal of that type
     u_partial: float | None = None  #: of a type that partial outputs are stored in between tiles
     u_query: float | None = None  #: of a type that scale · q is rounded to before it meets k
+    u_product: float | None = None  #: of a type that factors of matrix products are rounded to: TF32 2**-11
     u_lse: float | None = None  #: of the lse
     keys_per_rescale: int = 32  #: the tile of an online softmax
     accumulation_chain: int = 0  #: longest chain of additions; 0: as many as there are keys
@@ -241,6 +242,9 @@ def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
     if strict and (pairs := tried["pairs"])["not_met"]:
         gaps.append(f"{len(pairs['not_met'])} of {pairs['claimed']} pairs of claims did not meet: "
                     + pairs["not_met"][0])
+    if strict and (opened := open_sizes(tried)):
+        gaps.append(f"bounds as wide as the answer at {len(opened)} of {len(tried['as_used'])} sizes "
+                    f"of models: {opened[0]}")
     return gaps
 
 

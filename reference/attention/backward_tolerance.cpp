@@ -60,8 +60,9 @@ class BoundSums {
                                     .value = value,
                                     .stores = stores_,
                                     .heads = heads_,
-                                    .first_factors = scale ? sizes_ * kOutward : 0,
-                                    .second_factors = scale ? values_[c] * kOutward : 0});
+                                    .is_scaled = scale.has_value(),
+                                    .first_factors = sizes_ * kOutward,
+                                    .second_factors = values_[c] * kOutward});
   }
 
  private:

@@ -94,10 +94,12 @@ class ToleranceWorker {
     largest_score_ = range.largest_score(profile_);
     sums_.clear();
     rho_ = max_error_ = 0;
+    largest_factor_ = 1;
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
       KeyWeight key{.weight = (row_.weight[n] + row_.weight_error[n]) / least_sum};
       key.change = change_of(key.weight, range.terms(row_, n));
       key.factor = row_.factor_of(n);
+      largest_factor_ = std::max(largest_factor_, key.factor);
       key.factor_error = row_.factor.empty() ? 0 : 0x1p-50;
       const double* v = channels_of(input.v, at.batch, at.kv_head, row_.key[n], v_buffer_);
       sums_.add(key, v, out);
@@ -142,19 +144,19 @@ class ToleranceWorker {
       const double own = exact_->out_error(at.batch, at.q_head, at.slot, channel);
       const double out = std::abs(exact_->out(at.batch, at.q_head, at.slot, channel)) + own;
       tolerance_->out(at.batch, at.q_head, at.slot, channel) =
-          output_bound(profile_,
-                       {.keys = row_.terms(),
-                        .weighted_spread = (sums_.spread[c] + rho_ * own) * more,
-                        .weighted_rho = rho_ * more,
-                        .weighted_magnitude = sums_.magnitude[c] * more,
-                        .magnitude_sum = sums_.absolute[c] * more,
-                        .row_sum = row_.row_sum - row_.row_sum_error,
-                        .out = out,
-                        .max_error = max_error_,
-                        .merge_error = merges(),
-                        .weighted_wire = sums_.weighted_wire[c] * more,
-                        .wire_sum = sums_.wire[c] * more,
-                        .factor_roundings = row_.factor.empty() ? 0 : kDropoutRoundings}) +
+          output_bound(profile_, {.keys = row_.terms(),
+                                  .weighted_spread = (sums_.spread[c] + rho_ * own) * more,
+                                  .weighted_rho = rho_ * more,
+                                  .weighted_magnitude = sums_.magnitude[c] * more,
+                                  .magnitude_sum = sums_.absolute[c] * more,
+                                  .row_sum = row_.row_sum - row_.row_sum_error,
+                                  .out = out,
+                                  .max_error = max_error_,
+                                  .merge_error = merges(),
+                                  .weighted_wire = sums_.weighted_wire[c] * more,
+                                  .wire_sum = sums_.wire[c] * more,
+                                  .factor_roundings = row_.factor.empty() ? 0 : kDropoutRoundings,
+                                  .largest_factor = largest_factor_}) +
           own;
     }
   }
@@ -168,6 +170,7 @@ class ToleranceWorker {
   double rho_ = 0;  ///< W
   double largest_score_ = 0;
   double max_error_ = 0;  ///< how far the subject's row maximum may be off
+  double largest_factor_ = 1;
   std::vector<double> v_buffer_;
 };
 

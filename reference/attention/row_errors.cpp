@@ -17,9 +17,10 @@ void RowErrors::take(const RowAddress& at, const QueryRow& row, const RowGradien
   mean_ = mean_error(at, upstream);
 }
 
-/// The errors that the wire brings to dP_ij = Σ_c dO_ic v_jc.
+/// The errors that the wire, and rounded factors, bring to dP_ij = Σ_c dO_ic v_jc.
 void RowErrors::find_value_errors(const RowAddress& at, const double* upstream) {
-  product_wire_errors_.clear();
+  const double relative = factor_error(profile_), absolute = factor_underflow(profile_);
+  factor_errors_.clear();
   for (std::size_t n = 0; n < row_->key.size(); ++n) {
     const double* v = channels_of(input_.v, at.batch, at.kv_head, row_->key[n], v_buffer_);
     double largest = 0, error = 0;
@@ -28,9 +29,11 @@ void RowErrors::find_value_errors(const RowAddress& at, const double* upstream) 
       largest = std::max(largest, std::abs(v[c]));
     }
     for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
-      error += std::abs(upstream[c]) * wire_error(profile_, std::abs(v[c]), largest);
+      const double dout = std::abs(upstream[c]), value = std::abs(v[c]);
+      const double wire = wire_error(profile_, value, largest);
+      error += dout * wire + relative * dout * (value + wire) + absolute * (dout + value + wire);
     }
-    product_wire_errors_.push_back(row_->factor_of(n) * error);
+    factor_errors_.push_back(row_->factor_of(n) * error * kOutward);
   }
 }
 
@@ -58,15 +61,15 @@ Steepness RowErrors::steepness_of(const ScoreTerms& terms, std::size_t n) const 
   return {row_->steepness[n], row_->steepness_error[n], error < 2 ? error * kOutward : 2};
 }
 
-/// The error of dP_ij, the wire's part included.
+/// The error of dP_ij, that of its factors included.
 double RowErrors::pair_product_error(std::size_t n) const {
-  const double wire = product_wire_errors_[n];
-  const double products = gradients_->products[n] * kOutward + wire;
-  if (row_->factor.empty()) return product_error(gradients_->products[n] + wire) + wire;
+  const double factors = factor_errors_[n];
+  const double products = gradients_->products[n] * kOutward + factors;
+  if (row_->factor.empty()) return product_error(gradients_->products[n] + factors) + factors;
   if (row_->factor[n] == 0) return 0;  // a dropped pair has dP = 0 exactly
   const double channels = static_cast<double>(input_.problem.shape.v_dim);
   const double gamma = gamma_bound(channels, profile_.u_accumulate);
-  return gamma * products + wire + kDropoutRoundings * profile_.u_work * products * (1 + gamma) +
+  return gamma * products + factors + kDropoutRoundings * profile_.u_work * products * (1 + gamma) +
          (row_->factor[n] * channels + kDropoutRoundings) * profile_.product_underflow * kOutward;
 }
 
@@ -90,10 +93,9 @@ double RowErrors::mean_error(const RowAddress& at, const double* upstream) const
   for (std::size_t n = 0; n < relative_.size(); ++n) {
     const double p = gradients_->probability[n] + gradients_->probability_error[n];
     const double computed = p * (1 + relative_[n]) + profile_.exp_underflow;
-    const double wire = product_wire_errors_[n];
     summed += (p * relative_[n] + profile_.exp_underflow) * gradients_->products[n] +
               computed * pair_product_error(n);
-    magnitude += computed * (gradients_->products[n] + wire);
+    magnitude += computed * (gradients_->products[n] + factor_errors_[n]);
   }
   const double keys = static_cast<double>(relative_.size());
   // The larger of the two ways.

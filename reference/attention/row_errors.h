@@ -67,8 +67,8 @@ class RowErrors {
   const RowGradients* gradients_ = nullptr;
   double mean_ = 0;
   // Per visible key of the row.
-  std::vector<double> relative_;             // errors of probabilities
-  std::vector<double> product_wire_errors_;  // of dP_ij, by the wire
+  std::vector<double> relative_;       // errors of probabilities
+  std::vector<double> factor_errors_;  // of dP_ij, by the wire and by rounded factors
   std::vector<Steepness> steepness_;
   std::vector<double> v_buffer_;
 };

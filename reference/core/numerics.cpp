@@ -18,6 +18,16 @@ double prescaled_underflow(const NumericsProfile& profile) {
                    in_own_type ? half_least(profile.out_dtype) : 0});
 }
 
+double factor_error(const NumericsProfile& profile) {
+  return profile.u_product * (2 + profile.u_product);
+}
+
+double factor_underflow(const NumericsProfile& profile) {
+  // A factor beside it may be off by its own share.
+  const double least_normal = profile.out_dtype == DType::f64 ? 0x1p-1022 : 0x1p-126;
+  return profile.u_product * (1 + profile.u_product) * least_normal;
+}
+
 NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales) {
   NumericsProfile profile{.out_dtype = dtype, .max_rescales = max_rescales};
   if (dtype == DType::f64) {

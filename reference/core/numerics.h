@@ -23,6 +23,9 @@ struct NumericsProfile {
   double p_underflow = 0;         ///< half the least subnormal of that type, 0 when not cast
   double u_partial = 0;           ///< of the type partial outputs are stored in between merges
   double u_query = 0;             ///< of the type that q, or q and k, are scaled in before the dot
+  /// Roundoff of both factors of each of the five matrix products: TF32 2^-11. The exponents are
+  /// those of f32, of f64 for f64.
+  double u_product = 0;
   double u_lse = 0x1p-24;         ///< of the lse that is returned
   std::int64_t max_rescales = 1;  ///< T: how often one key's contribution may be rescaled
   double u_work = 0x1p-24;        ///< of scaling, subtraction, rescaling and division
@@ -62,6 +65,11 @@ double gamma_bound(double n, double u);
 
 /// True when K and V keep their bits on the way between ranks.
 bool travels_exactly(const NumericsProfile& profile);
+
+/// Relative error of a product of two numbers that are rounded to u_product first.
+double factor_error(const NumericsProfile& profile);
+/// Error of rounding a number to u_product, beside a share of it: below the normal range.
+double factor_underflow(const NumericsProfile& profile);
 
 /// Error bound of a number x of K or V on arrival: u_wire |x| + wire_floor · largest +
 /// wire_underflow, where `largest` is the largest magnitude in the same (batch, head, token) of the
@@ -126,6 +134,7 @@ struct OutputTerms {
   double weighted_wire = 0;       ///< Σ w_j (1 + ρ_j) τ_j,  τ_j = wire_error() of v_j
   double wire_sum = 0;            ///< Σ τ_j
   double factor_roundings = 0;    ///< of 1 / (1 - p) and of what it multiplies; 0 without dropout
+  double largest_factor = 1;      ///< max_j f_j
 };
 /// Roundings of dropout: its factor as a constant, times a weight or an output, and times a scale.
 inline constexpr double kDropoutRoundings = 3;
@@ -172,8 +181,9 @@ struct GradientTerms {
   double value = 0;         ///< |scale Σ a_t b_t|
   std::int64_t stores = 0;  ///< of partial sums: key_gradient_stores or query_gradient_stores
   std::int64_t heads = 1;   ///< key_gradient_heads for dk and dv
-  // Factors of dq and dk, which may underflow before they are multiplied: b_t, which is q or k, when
-  // it is pre-scaled, and a_t, which is dS, when the scale meets it first.
+  /// True for dq and dk, whose factors may underflow before they are multiplied: b_t, which is q or k,
+  /// when it is pre-scaled, and a_t, which is dS, when the scale meets it first.
+  bool is_scaled = false;
   double first_factors = 0;   ///< Σ |a_t| + |δa_t|
   double second_factors = 0;  ///< Σ |b_t|
 };

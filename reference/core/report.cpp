@@ -33,7 +33,7 @@ double ratio_of(double got, double exact, double allowed) {
 /// Counts the elements whose bounds say something, and those that allow anything.
 void count_bounds(const TensorView<const double>& exact, const TensorView<const double>& allowed,
                   double size, TensorReport& report) {
-  std::int64_t wide = 0, infinite = 0;
+  std::int64_t wide = 0;
   double largest = 0;
   const auto for_each_measured = [&](const auto& visit) {
     for_each_index(exact.extents, [&](auto b, auto h, auto t, auto c) {
@@ -44,11 +44,11 @@ void count_bounds(const TensorView<const double>& exact, const TensorView<const 
   for_each_measured([&](double value, double bound) {
     ++report.measured;
     report.telling += std::max(value, size) > bound;
-    infinite += std::isinf(bound);
+    report.infinite += std::isinf(bound);
     largest = std::max({largest, value, size});
   });
   for_each_measured([&](double, double bound) { wide += bound >= largest; });
-  const bool is_zero = largest == 0 && infinite == 0;
+  const bool is_zero = largest == 0 && report.infinite == 0;
   report.unbounded = is_zero ? 0 : report.telling == 0 ? report.measured : wide;
 }
 

@@ -32,6 +32,7 @@ struct TensorReport {
   /// Measured ones that are allowed any finite error, or as much as the largest |exact| is; all of
   /// them where none is telling and 0 is not the answer.
   std::int64_t unbounded = 0;
+  std::int64_t infinite = 0;  ///< measured ones that are allowed any finite error
   bool passed() const { return failed == 0; }
   /// True when the bounds are too wide to tell the answer from zeros.
   bool is_open() const { return unbounded > 0 && telling == 0; }

@@ -230,7 +230,9 @@ typedef struct ringlab_numerics {
   /// head; dq once in so many keys [0: rounded once, when complete].
   int64_t queries_per_store;
   int64_t keys_per_store;
-  double reserved[6];  ///< 0
+  double u_product;  ///< of a type that factors of matrix products are rounded to: TF32 2^-11, with
+                     ///< the exponents of f32 [exact]
+  double reserved[5];  ///< 0
 } ringlab_numerics;
 
 /// The description of a plugin, which `ringlab_plugin_v1` returns.

@@ -168,7 +168,7 @@ static ringlab_numerics numerics(void) {
     promised.u_probability = promised.u_row_sum = 0x1p-8;
     promised.p_underflow = 0x1p-134;
   }
-  if (IS(tf32_declared)) promised.u_accumulate = 0x1p-10;
+  if (IS(tf32_declared)) promised.u_product = 0x1p-11;
   if (IS(partial_bf16_declared)) {
     promised.u_partial = 0x1p-8;
     promised.product_underflow = 0x1p-133; /* the least bf16 */

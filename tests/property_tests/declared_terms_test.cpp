@@ -61,7 +61,8 @@ class OffRow {
       const double product =
           in_.q(at_.batch, at_.q_head, at_.query, c) * in_.k(at_.batch, at_.kv_head, j, c);
       const double side = product * (j % 2 == 0 ? 1 : -1) > 0 ? 1 : -1;  // up in even keys
-      dot += product * (1 + side * of(&NumericsProfile::u_query)) +
+      dot += product * (1 + side * of(&NumericsProfile::u_query) +
+                        side * 2 * of(&NumericsProfile::u_product)) +
              (j % 2 == 0 ? 1 : -1) * of(&NumericsProfile::product_underflow);
     }
     return in_.problem.scale * dot;
@@ -75,8 +76,9 @@ class OffRow {
       const double exponent = (scores_[n] - top_) * (1 - side * of(&NumericsProfile::u_work));
       const double weight = std::exp(exponent) * (1 + side * of(&NumericsProfile::exp_error)) +
                             (1 + side) / 2 * of(&NumericsProfile::exp_underflow);
-      const double kept = weight * (1 + side * of(&NumericsProfile::u_probability)) +
-                          sign * of(&NumericsProfile::p_underflow);
+      const double rounded =
+          side * of(&NumericsProfile::u_probability) + sign * 2 * of(&NumericsProfile::u_product);
+      const double kept = weight * (1 + rounded) + sign * of(&NumericsProfile::p_underflow);
       acc = (acc + kept * v) * (1 + of(&NumericsProfile::u_accumulate));
       row_sum = (row_sum + weight * (1 - of(&NumericsProfile::u_row_sum))) *
                 (1 - of(&NumericsProfile::u_accumulate));
@@ -154,6 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Term{"p_underflow", &NumericsProfile::p_underflow, 0x1p-12},
                       Term{"u_partial", &NumericsProfile::u_partial, 0x1p-12},
                       Term{"u_query", &NumericsProfile::u_query, 0x1p-12},
+                      Term{"u_product", &NumericsProfile::u_product, 0x1p-12},
                       Term{"u_lse", &NumericsProfile::u_lse, 0x1p-12},
                       Term{"exp_underflow", &NumericsProfile::exp_underflow, 0x1p-12},
                       Term{"product_underflow", &NumericsProfile::product_underflow, 0x1p-12}),

@@ -174,9 +174,11 @@ TEST(TellingCase, is_the_smallest_where_that_tells_already_or_nothing_has_a_name
 }
 
 TEST(Arithmetic, that_would_pass_is_named_where_too_much_was_promised) {
-  EXPECT_EQ(arithmetic_named(naive_subject(), 0x1p-40),
-            "it passes if f32 is multiplied in TF32: declare .u_accumulate = 0x1p-10 in "
-            "ringlab_numerics, or Profile(u_accumulate=2**-10) in Python");
+  EXPECT_EQ(
+      arithmetic_named(naive_subject(), 0x1p-40),
+      "it passes if f32 is multiplied in TF32: declare .u_product = 0x1p-10 and .u_accumulate "
+      "= 0x1p-23 in ringlab_numerics, or Profile(u_product=2**-10, u_accumulate=2**-23) in "
+      "Python");
   EXPECT_EQ(arithmetic_named(naive_subject(), 0x1p-24), "") << "nothing is broken";
   EXPECT_EQ(arithmetic_named(naive_subject(Mistake::scale_forgotten), 0x1p-24), "");
 }

@@ -15,6 +15,8 @@ namespace ringlab::verify {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -219,6 +221,28 @@ TEST(Meetings, that_no_call_had_are_named_by_the_coverage) {
   EXPECT_EQ(known_pair("dtype f32 × dtype f16"), "");
   EXPECT_LE(planned.pairs_not_met.size(), 8U) << ::testing::PrintToString(planned.pairs_not_met);
   for (const SizesAsUsed& one : planned.as_used) EXPECT_GT(one.calls, 0) << cell_words(one.cell);
+}
+
+TEST(SizesAsUsed, are_open_and_not_missing_where_bounds_are_as_wide_as_the_answer) {
+  Subject coarse = naive_subject();
+  coarse.profile = [](const Problem& problem, const RunOptions&) {
+    NumericsProfile profile = carried_profile(problem.dtype, 1);
+    profile.u_accumulate = 0x1p-10;
+    return profile;
+  };
+  coarse.can.dtypes = {DType::f32};
+  coarse.can.max_head_dim = 64;
+  SubjectVerdict verdict{.subject = coarse.name, .laws = {}};
+  verdict.laws.push_back(verify_law(coarse, find_law(kAsUsedLaw), {}));
+  Coverage coverage = coverage_of(coarse, verdict, {});
+  ASSERT_FALSE(coverage.open_sizes().empty());
+  EXPECT_THAT(coverage.open_sizes(), Each(HasSubstr("keys")));
+  EXPECT_LT(coverage.open_sizes().size(), coverage.as_used.size());
+  coverage.is_judged = true;
+  coverage.classes.clear();
+  EXPECT_THAT(coverage.missing(), IsEmpty());
+  for (SizesAsUsed& one : coverage.as_used) one.open = 0;
+  EXPECT_THAT(coverage.missing(), Not(IsEmpty())) << "nobody was asked";
 }
 
 }  // namespace

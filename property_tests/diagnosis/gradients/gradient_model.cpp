@@ -49,7 +49,8 @@ TermSizes term_sizes(const GradientModel& m, std::int64_t b, std::int64_t h, std
       static_cast<double>(std::max(profile.key_gradient_stores, profile.query_gradient_stores));
   sizes.relative_error = u * terms * (1 + products + score) + 4 * profile.exp_error +
                          profile.u_probability + profile.u_query * products +
-                         profile.u_wire * (1 + products) + profile.u_lse * score +
+                         2 * profile.u_product * (2 + products) + profile.u_wire * (1 + products) +
+                         profile.u_lse * score +
                          stores * dtype_info(profile.out_dtype).unit_roundoff;
   return sizes;
 }

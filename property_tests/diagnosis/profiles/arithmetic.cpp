@@ -78,8 +78,10 @@ void flush_subnormal(const Problem& problem, NumericsProfile& profile) {
   profile.product_underflow = std::max(profile.product_underflow, 0x1p-123);
 }
 void multiply_in_tf32(const Problem& problem, NumericsProfile& profile) {
-  // Both factors are rounded to 11 bits.
-  if (problem.dtype == DType::f32) profile.u_accumulate = 0x1p-10;
+  // Processors cut factors to 11 bits, and sums of products too.
+  if (problem.dtype != DType::f32) return;
+  profile.u_product = 0x1p-10;
+  profile.u_accumulate = std::max(profile.u_accumulate, 0x1p-23);
 }
 
 /// An arithmetic that kernels are known to have, and its declaration. {0} stands for the dtype of
@@ -124,8 +126,8 @@ constexpr std::array<KnownArithmetic, 12> kKnown = {
       ".u_probability, .p_underflow, .u_row_sum, .u_query, .u_work, .exp_error, .u_partial and "
       ".u_lse",
       round_all},
-     {"f32 is multiplied in TF32", "u_accumulate=2**-10", ".u_accumulate = 0x1p-10",
-      multiply_in_tf32},
+     {"f32 is multiplied in TF32", "u_product=2**-10, u_accumulate=2**-23",
+      ".u_product = 0x1p-10 and .u_accumulate = 0x1p-23", multiply_in_tf32},
      {"(o, lse) pairs of parts of the keys are merged, up to 32 times", "lse_merges=32",
       ".lse_merges = 32", merge_pairs<32>},
      {"(o, lse) pairs of parts of the keys are merged, up to 1024 times", "lse_merges=1024",

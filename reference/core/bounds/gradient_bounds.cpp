@@ -25,9 +25,14 @@ double storing_error(const NumericsProfile& profile, const GradientTerms& terms,
   return gamma * scaled + losses * lost * (1 + gamma);
 }
 
-/// Two products make a scaled dS: that of the scale with dP and with D, or with dS itself.
+/// Losses of factors that underflow before they are multiplied. Two products make a scaled dS: that
+/// of the scale with dP and with D, or with dS itself.
 double lost_before_products(const NumericsProfile& profile, const GradientTerms& terms) {
-  return prescaled_underflow(profile) * std::max(terms.scale, 1.0) * terms.first_factors +
+  const double once = std::max(terms.scale, 1.0);
+  const double rounded =
+      factor_underflow(profile) * once * (terms.first_factors + terms.second_factors);
+  if (!terms.is_scaled) return rounded;
+  return rounded + prescaled_underflow(profile) * once * terms.first_factors +
          2 * profile.product_underflow * terms.second_factors;
 }
 
@@ -66,10 +71,12 @@ double gradient_bound(const NumericsProfile& profile, const GradientTerms& terms
   if (!(magnitude * std::max(terms.scale, 1.0) * (1 + gamma) <= profile.max_finite)) {
     return kNoBound;
   }
-  const double added = terms.scale * (terms.propagated + (gamma + profile.u_query) * magnitude +
-                                      profile.product_underflow * 2 * count) +
-                       profile.product_underflow * (count + 1) +
-                       lost_before_products(profile, terms);
+  const double factors = factor_error(profile);
+  const double relative = gamma + (factors + profile.u_query * (1 + factors)) * (1 + gamma);
+  const double added =
+      terms.scale *
+          (terms.propagated + relative * magnitude + profile.product_underflow * 2 * count) +
+      profile.product_underflow * (count + 1) + lost_before_products(profile, terms);
   const double stored =
       storing_error(profile, terms, terms.scale * terms.magnitude + added, magnitude * (1 + gamma));
   const double sum = added + stored * (1 + gamma);

@@ -50,8 +50,11 @@ double numerator_error(const NumericsProfile& profile, const OutputTerms& terms,
   const double gamma = accumulation_error(profile, terms.keys);
   const double magnitude = moved_magnitude(terms);
   const double magnitude_sum = terms.magnitude_sum + terms.wire_sum;
-  const double cast =
-      profile.u_probability * magnitude + profile.p_underflow * lift * magnitude_sum;
+  const double factors = factor_error(profile);
+  const double cast = (factors + profile.u_probability * (1 + factors)) * magnitude +
+                      profile.p_underflow * (1 + factors) * lift * magnitude_sum +
+                      factor_underflow(profile) * lift *
+                          (magnitude_sum + static_cast<double>(terms.keys) * terms.largest_factor);
   const double merges = std::max(static_cast<double>(profile.max_rescales), 1.0);
   const double partial = profile.u_partial == 0
                              ? 0

@@ -7,15 +7,21 @@
 namespace ringlab {
 namespace {
 
+/// Relative error of scale · q·k, whose factors are rounded and whose products are summed up.
+double relative_dot_error(const NumericsProfile& profile, std::int64_t head_dim) {
+  const double gamma = gamma_bound(static_cast<double>(head_dim), profile.u_accumulate);
+  const double factors = factor_error(profile);
+  return gamma + (factors + profile.u_query * (1 + factors)) * (1 + gamma);
+}
+
 /// Error of scale · q·k_j, but for the constant that all keys of a row share.
 double dot_error(const NumericsProfile& profile, const ScoreTerms& terms) {
-  const double dim = static_cast<double>(terms.head_dim);
-  const double gamma = gamma_bound(dim, profile.u_accumulate);
   const double once = std::max(terms.scale, 1.0);
+  const double factors = prescaled_underflow(profile) + factor_underflow(profile);
   const double underflow =
-      profile.product_underflow * (dim * once + 2) +
-      prescaled_underflow(profile) * once * (terms.key_magnitude + terms.query_magnitude);
-  return (gamma + profile.u_query * (1 + gamma)) * terms.absolute_products + underflow;
+      profile.product_underflow * (static_cast<double>(terms.head_dim) * once + 2) +
+      factors * once * (terms.key_magnitude + terms.query_magnitude);
+  return relative_dot_error(profile, terms.head_dim) * terms.absolute_products + underflow;
 }
 
 /// Bounds of the result of soft-capping a scaled score.
@@ -86,8 +92,7 @@ double largest_error(const NumericsProfile& profile, const ScoreTerms& terms) {
   ScoreTerms largest = terms;
   largest.absolute_products = std::max(terms.absolute_products, terms.largest_products);
   if (!terms.modified) {
-    return gamma_bound(static_cast<double>(terms.head_dim), profile.u_accumulate) *
-           largest.absolute_products;
+    return relative_dot_error(profile, terms.head_dim) * largest.absolute_products;
   }
   const double scaled = std::max(terms.scaled_score, terms.largest_scaled);
   const double before = dot_error(profile, largest) * (1 + 6 * profile.u_work);

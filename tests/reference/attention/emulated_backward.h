@@ -70,27 +70,29 @@ class EmulatedBackward {
       if (!visible_(i, j)) continue;
       const Real dot = product(b, h, g, i, j);
       const Real p = probability(dot, b, h, i, j);
-      const Real factor = modified_.factor(b, h, i, j);
+      const Real kept_share = modified_.factor(b, h, i, j);
       Real dp = 0;
       for (std::int64_t c = 0; c < shape.v_dim; ++c) {
-        dp += real(dout_(b, h, i, c)) * real(input_.v(b, g, j, c));
+        dp += factor(dout_(b, h, i, c)) * factor(input_.v(b, g, j, c));
       }
-      if (mistake_ != BackwardMistake::dropout_missing_in_dp) dp *= factor;
+      if (mistake_ != BackwardMistake::dropout_missing_in_dp) dp *= kept_share;
       const bool flat = mistake_ == BackwardMistake::soft_capping_not_differentiated;
       Real ds = cast(p * (dp - mean) * (flat ? Real(1) : modified_.steepness(dot)));
       if (options_.scaled_slopes) ds *= scale_;
       const Real scale = options_.scaled_slopes ? Real(1) : options_.prescaled ? root_ : scale_;
       const bool unscaled = mistake_ == BackwardMistake::scale_missing_in_dk;
       for (std::int64_t c = 0; c < shape.head_dim; ++c) {
-        dq_(b, h, i, c) += ds * (real(input_.k(b, g, j, c)) * root_) * scale;
-        dk_(b, g, j, c) += ds * (real(input_.q(b, h, i, c)) * root_) * (unscaled ? Real(1) : scale);
+        const Real k = factor(real(input_.k(b, g, j, c)) * root_);
+        const Real q = factor(real(input_.q(b, h, i, c)) * root_);
+        dq_(b, h, i, c) += factor(ds) * k * scale;
+        dk_(b, g, j, c) += factor(ds) * q * (unscaled ? Real(1) : scale);
       }
       const bool next = mistake_ == BackwardMistake::dv_from_probability_of_the_next_key;
       const std::int64_t to = next ? (j + 1) % shape.kv_tokens : j;
       const bool all = mistake_ == BackwardMistake::dropout_missing_in_dv;
-      const Real kept = cast(all ? p : factor * p);
+      const Real kept = cast(all ? p : kept_share * p);
       for (std::int64_t c = 0; c < shape.v_dim; ++c) {
-        dv_(b, g, to, c) += kept * real(dout_(b, h, i, c));
+        dv_(b, g, to, c) += factor(kept) * factor(dout_(b, h, i, c));
       }
     }
   }
@@ -99,7 +101,8 @@ class EmulatedBackward {
                std::int64_t j) const {
     Real sum = 0;
     for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
-      sum += (real(input_.q(b, h, i, c)) * root_) * (real(input_.k(b, g, j, c)) * root_);
+      sum +=
+          factor(real(input_.q(b, h, i, c)) * root_) * factor(real(input_.k(b, g, j, c)) * root_);
     }
     return sum;
   }
@@ -120,6 +123,7 @@ class EmulatedBackward {
   }
 
   static Real real(double x) { return static_cast<Real>(x); }
+  Real factor(double x) const { return factor_of(options_, real(x)); }
   Real cast(Real x) const {
     return options_.cast_probabilities ? real(round_to(input_.problem.dtype, x)) : x;
   }

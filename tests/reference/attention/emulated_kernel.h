@@ -30,6 +30,7 @@ struct KernelOptions {
   bool cast_probabilities = false;  ///< to the input dtype, before P·V
   bool prescaled = false;           ///< q and k times the root of the scale, before they meet
   bool scaled_slopes = false;       ///< backward: dS times the scale, before it meets q and k
+  bool round_factors = false;       ///< of all matrix products, to the 11 bits of TF32
   bool flush_to_zero = false;       ///< exp results below the normal range become zero
   bool tanh_from_exp = false;       ///< with an absolute error
   bool sink_last = false;           ///< merged after the keys, not before them
@@ -39,6 +40,15 @@ struct KernelOptions {
   Mistake mistake = Mistake::none;
   ModifierMistake modifier_mistake = ModifierMistake::none;
 };
+
+/// A number as a matrix product reads it: rounded to 11 bits, with the exponents of a float, if the
+/// kernel does that.
+template <class Real>
+Real factor_of(const KernelOptions& options, Real x) {
+  if (!options.round_factors || x == 0) return x;
+  const int exponent = std::max(std::ilogb(x), -126);
+  return std::ldexp(std::rint(std::ldexp(x, 10 - exponent)), exponent - 10);
+}
 
 /// Real is float, or double for f64 inputs.
 template <class Real>
@@ -139,8 +149,8 @@ class EmulatedKernel {
     for (const std::int64_t j : keys) {
       Real sum = 0;
       for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
-        sum += (static_cast<Real>(input_.q(b, h, i, c)) * root_) *
-               (static_cast<Real>(input_.k(b, kv_head_, j, c)) * root_);
+        sum += factor_of(options_, static_cast<Real>(input_.q(b, h, i, c)) * root_) *
+               factor_of(options_, static_cast<Real>(input_.k(b, kv_head_, j, c)) * root_);
       }
       scores.push_back(input_.problem.modifiers.changes_scores() ? modified_(sum, h, i, j)
                                                                  : sum * factor_);
@@ -156,8 +166,8 @@ class EmulatedKernel {
       const bool too_early = mistaken(ModifierMistake::dropout_in_row_sum);
       state.row_sum = stored_sum(state.row_sum + (too_early ? kept : p));
       for (std::size_t c = 0; c < state.acc.size(); ++c) {
-        state.acc[c] +=
-            cast * static_cast<Real>(input_.v(b, kv_head_, keys[n], static_cast<std::int64_t>(c)));
+        const double v = input_.v(b, kv_head_, keys[n], static_cast<std::int64_t>(c));
+        state.acc[c] += factor_of(options_, cast) * factor_of(options_, static_cast<Real>(v));
       }
     }
   }
@@ -206,6 +216,7 @@ inline NumericsProfile emulated_profile(const Problem& problem, const KernelOpti
     profile.p_underflow = info.min_subnormal / 2;
   }
   if (options.prescaled) profile.u_query = 3 * profile.u_accumulate;
+  if (options.round_factors) profile.u_product = 0x1p-11;
   const Shape& shape = problem.shape;
   profile.key_gradient_stores = stores_before_the_last(shape.q_tokens, options.queries_per_store,
                                                        shape.q_heads / shape.kv_heads);
