@@ -159,10 +159,14 @@ std::vector<Hypothesis> head_mistakes() {
   const Reads batch_0 = [](const Shape& shape, auto, auto h) {
     return Source{0, right(shape, 0, h).head};
   };
-  return {by_both({"heads.modulo", "query head h reads K/V head h % kv_heads"},
-                  [](const Shape& shape, auto b, auto h) {
-                    return Source{b, h % shape.kv_heads};
-                  }),
+  const Reads modulo = [](const Shape& shape, auto b, auto h) {
+    return Source{b, h % shape.kv_heads};
+  };
+  return {by_both({"heads.modulo", "query head h reads K/V head h % kv_heads"}, modulo),
+          by_heads({"heads.modulo_in_k", "query head h reads keys of K/V head h % kv_heads"},
+                   modulo, right),
+          by_heads({"heads.modulo_in_v", "query head h reads values of K/V head h % kv_heads"},
+                   right, modulo),
           by_both({"heads.modulo", "query head h reads K/V head h % kv_heads"},
                   [](const Shape& shape, auto b, auto h) {
                     const std::int64_t flat =

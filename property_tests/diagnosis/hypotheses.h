@@ -50,6 +50,8 @@ Hypothesis by_result(Suspect suspect, std::function<void(Prediction&, const Mode
 
 std::vector<Hypothesis> softmax_mistakes();
 std::vector<Hypothesis> mask_mistakes();
+/// The part of mask_mistakes() that is about lengths.
+std::vector<Hypothesis> length_mistakes();
 std::vector<Hypothesis> scale_mistakes();
 std::vector<Hypothesis> head_mistakes();
 std::vector<Hypothesis> lse_mistakes();

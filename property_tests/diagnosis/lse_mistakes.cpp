@@ -67,6 +67,17 @@ Hypothesis finite_when_empty(double constant) {
                    });
 }
 
+/// Takes lse, and not o, from other sums.
+Hypothesis of_other_sums(Suspect suspect, void (*edit)(Model&)) {
+  return by_result(std::move(suspect), [=](Prediction& prediction, const Model& model) {
+    Model other = model;
+    edit(other);
+    const Prediction of_these = finish(other);
+    prediction.output.lse = of_these.output.lse;
+    prediction.allowed.lse = of_these.allowed.lse;
+  });
+}
+
 }  // namespace
 
 std::vector<Hypothesis> lse_mistakes() {
@@ -102,15 +113,13 @@ std::vector<Hypothesis> lse_mistakes() {
              [](double top, double log_sum, double scale) { return top * scale + log_sum; }),
       by_lse({"lse.scaled", "lse is scaled as scores are"},
              [](double top, double log_sum, double scale) { return (top + log_sum) * scale; }),
-      by_result({"lse.of_unscaled_scores", "lse is that of scores without their scale"},
-                [](Prediction& prediction, const Model& model) {
-                  Model unscaled = model;
-                  unscaled.trial.problem.scale = 1;
-                  score_again(unscaled);
-                  const Prediction of_these = finish(unscaled);
-                  prediction.output.lse = of_these.output.lse;
-                  prediction.allowed.lse = of_these.allowed.lse;
-                }),
+      of_other_sums({"lse.of_unscaled_scores", "lse is that of scores without their scale"},
+                    [](Model& model) {
+                      model.trial.problem.scale = 1;
+                      score_again(model);
+                    }),
+      of_other_sums({"lse.of_hidden_keys", "lse counts keys that the mask hides, too"},
+                    [](Model& model) { see_pairs(model, [](auto, auto) { return true; }); }),
       stored_in(DType::f16),
       stored_in(DType::bf16)};
   for (const double constant : {0.0, -5e4, -1e4, -1e5, -1e9, -1e30}) {

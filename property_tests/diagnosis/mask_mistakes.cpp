@@ -1,4 +1,4 @@
-// Mistakes of masks and lengths: who sees whom.
+// Mistakes of masks: who sees whom.
 #include <algorithm>
 
 #include "property_tests/diagnosis/hypotheses.h"
@@ -43,45 +43,6 @@ void add_ends(std::vector<Hypothesis>& all, const Suspect& suspect, std::int64_t
        {Reach::everything, Reach::tiles_by_owner, Reach::tiles_by_hop, Reach::partial_blocks}) {
     all.push_back(by_model(suspect, [=](Model& model) { move_ends(model, reach, begin, end); }));
   }
-}
-
-/// The order in which a loop over all keys goes: by position, or through chunks.
-enum class Loop { by_position, by_owner, by_hop };
-constexpr Loop kLoops[] = {Loop::by_position, Loop::by_owner, Loop::by_hop};
-
-/// Hides keys outside of turns [begin, end) of such a loop, as loops over whole tiles do.
-void keep_turns(Model& model, Loop loop, std::int64_t begin, std::int64_t end) {
-  std::vector<std::int64_t> turns(model.key_read.size());
-  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-    std::int64_t turn = 0;
-    const KeyOrder order = loop == Loop::by_hop ? KeyOrder::by_hop : KeyOrder::by_owner;
-    for (const auto& key : key_pieces(model, i, order, Piece::key)) {
-      turns[model.pair(i, key.front())] = turn++;
-    }
-  }
-  count_pairs(model, [&](auto i, auto j) {
-    const std::int64_t turn = loop == Loop::by_position ? j : turns[model.pair(i, j)];
-    return turn >= begin && turn < end ? 1.0 : 0.0;
-  });
-}
-
-/// Keeps keys of the turns [begin, end) that `turns` gives for a number of keys.
-using Turns = std::function<std::pair<std::int64_t, std::int64_t>(const RunOptions&, std::int64_t)>;
-void add_turns(std::vector<Hypothesis>& all, const Suspect& suspect, const Turns& turns) {
-  for (const Loop loop : kLoops) {
-    all.push_back(by_model(suspect, [=](Model& model) {
-      const auto [begin, end] = turns(model.trial.options, model.shape().kv_tokens);
-      keep_turns(model, loop, begin, end);
-    }));
-  }
-}
-
-void add_rounded_length(std::vector<Hypothesis>& all, const Suspect& suspect,
-                        const std::function<std::int64_t(const RunOptions&)>& unit) {
-  add_turns(all, suspect, [=](const RunOptions& options, std::int64_t keys) {
-    const std::int64_t whole = unit(options);
-    return std::pair{std::int64_t{0}, keys / whole * whole};
-  });
 }
 
 /// Computes blocks of (rank, owner) without mask when some of their pairs are visible: a partial
@@ -132,6 +93,31 @@ void skip_corners(Model& model) {
   }
 }
 
+/// Asks a causal mask for keys up to `later` behind the query's number.
+void ask_causal(Model& model, std::int64_t later) {
+  const auto terms = model.trial.problem.mask.terms();
+  const bool causal = std::ranges::any_of(
+      terms, [](const MaskTerm& term) { return std::holds_alternative<CausalMask>(term); });
+  Trial rest = model.trial;
+  change_terms<CausalMask>(rest, [](CausalMask&) { return false; });
+  const Mask mask = rest.problem.mask;
+  see_pairs(model,
+            [&](auto i, auto j) { return (!causal || j <= i + later) && mask.allows(i, j); });
+}
+
+/// Hides the first key of each window that has a limit on the left.
+void narrow_windows(Model& model) {
+  const Mask mask = model.trial.problem.mask;
+  const std::int64_t later = model.shape().kv_tokens - model.shape().q_tokens;
+  see_pairs(model, [&](auto i, auto j) {
+    const bool is_edge = std::ranges::any_of(mask.terms(), [&](const MaskTerm& term) {
+      const auto* window = std::get_if<WindowMask>(&term);
+      return window && window->left != WindowMask::kUnlimited && j == i + later - window->left;
+    });
+    return !is_edge && mask.allows(i, j);
+  });
+}
+
 void add_edges(std::vector<Hypothesis>& all) {
   add_ends(all, {"mask.one_key_too_many", "query i sees one key after its last"}, 0, 1);
   add_ends(all, {"mask.one_key_too_few", "query i does not see its last key"}, 0, -1);
@@ -150,17 +136,11 @@ void add_edges(std::vector<Hypothesis>& all) {
   }
   all.push_back(by_terms<CausalMask>({"mask.causal_ignored", "the causal mask is ignored"},
                                      [](CausalMask&) { return false; }));
-  all.push_back(
-      by_model({"mask.causal_top_left", "causal is aligned at the top left"}, [](Model& model) {
-        bool causal = false;
-        for (const MaskTerm& term : model.trial.problem.mask.terms()) {
-          causal |= std::holds_alternative<CausalMask>(term);
-        }
-        Trial rest = model.trial;
-        change_terms<CausalMask>(rest, [](CausalMask&) { return false; });
-        const Mask mask = rest.problem.mask;
-        see_pairs(model, [&](auto i, auto j) { return (!causal || j <= i) && mask.allows(i, j); });
-      }));
+  all.push_back(by_model(ahead, [](Model& model) {
+    ask_causal(model, model.shape().kv_tokens - model.shape().q_tokens + 1);
+  }));
+  all.push_back(by_model({"mask.causal_top_left", "causal is aligned at the top left"},
+                         [](Model& model) { ask_causal(model, 0); }));
   all.push_back(by_model({"mask.ignored", "the mask is ignored"},
                          [](Model& model) { see_pairs(model, [](auto, auto) { return true; }); }));
   all.push_back(
@@ -179,11 +159,8 @@ void add_windows_and_documents(std::vector<Hypothesis>& all) {
         if (window.left != kFar) ++window.left;
         return true;
       }));
-  all.push_back(by_terms<WindowMask>(
-      {"mask.window_one_too_narrow", "the window begins one key too late"}, [](WindowMask& window) {
-        if (window.left != kFar) --window.left;
-        return window.left >= 0;
-      }));
+  all.push_back(by_model({"mask.window_one_too_narrow", "the window begins one key too late"},
+                         narrow_windows));
   all.push_back(
       by_terms<WindowMask>({"mask.window_right_one_too_far", "the window ends one key too late"},
                            [](WindowMask& window) {
@@ -262,83 +239,13 @@ void add_tiles(std::vector<Hypothesis>& all) {
   }
 }
 
-/// Drops the last visible keys of a query that do not fill a vector, but for rows that see no more
-/// than `kept` keys, which a kernel may take another way.
-void drop_tails(Model& model, std::int64_t vector, std::int64_t kept) {
-  const Mask mask = model.trial.problem.mask;
-  count_pairs(model, [&](auto i, auto j) {
-    const KeyInterval seen = mask.interval(i);
-    const std::int64_t tail = seen.size() > kept ? seen.size() % vector : 0;
-    return j < seen.end - tail ? 1.0 : 0.0;
-  });
-}
-
-/// Drops the last tile of the keys of a row that are whole tiles, as loops do that count a tail.
-void drop_last_whole_tile(Model& model, std::int64_t tile) {
-  const Mask mask = model.trial.problem.mask;
-  count_pairs(model, [&](auto i, auto j) {
-    const KeyInterval seen = mask.interval(i);
-    const bool is_whole = seen.size() > tile && seen.size() % tile == 0;
-    return is_whole && j >= seen.end - tile ? 0.0 : 1.0;
-  });
-}
-
-void add_lengths(std::vector<Hypothesis>& all) {
-  for (const std::int64_t tile : {16, 32, 48, 64, 128}) {
-    all.push_back(by_model({"mask.whole_tile_of_" + std::to_string(tile) + "_dropped",
-                            "of a row's visible keys that fill tiles of " + std::to_string(tile) +
-                                " without a rest, the last tile is dropped"},
-                           [=](Model& model) { drop_last_whole_tile(model, tile); }));
-  }
-  for (const std::int64_t vector : {4, 8, 16, 32, 64, 128}) {
-    for (const std::int64_t kept : {std::int64_t{0}, vector}) {
-      all.push_back(by_model({"mask.tail_of_" + std::to_string(vector) + "_dropped",
-                              "visible keys of a row that do not fill a vector of " +
-                                  std::to_string(vector) + " are dropped"},
-                             [=](Model& model) { drop_tails(model, vector, kept); }));
-    }
-  }
-  add_rounded_length(
-      all, {"mask.length_rounded_to_2p", "keys after the last multiple of 2P are dropped"},
-      [](const RunOptions& o) { return std::int64_t{2} * o.ranks; });
-  add_rounded_length(all,
-                     {"mask.length_rounded_to_p", "keys after the last multiple of P are dropped"},
-                     [](const RunOptions& o) { return std::int64_t{o.ranks}; });
-  for (const std::int64_t vector : {2, 4, 8, 16, 32, 64, 128}) {
-    add_rounded_length(
-        all,
-        {"mask.length_rounded_to_" + std::to_string(vector),
-         "keys after the last multiple of " + std::to_string(vector) + " are dropped"},
-        [=](const RunOptions&) { return vector; });
-  }
-  add_turns(all, {"mask.last_key_dropped", "the last key is never seen"},
-            [](const RunOptions&, std::int64_t keys) {
-              return std::pair{std::int64_t{0}, keys - 1};
-            });
-  add_turns(all, {"mask.first_token_dropped", "the first key is never seen"},
-            [](const RunOptions&, std::int64_t keys) {
-              return std::pair{std::int64_t{1}, keys};
-            });
-  all.push_back(by_model(
-      {"mask.tail_tile_dropped", "keys after the last whole tile are dropped"}, [](Model& model) {
-        const auto tile = model.trial.options.tile_keys;
-        for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
-          const auto pieces = key_pieces(model, i, KeyOrder::by_owner, Piece::tile);
-          const auto& last = pieces.back();
-          if (std::ssize(last) == tile) return;
-          if (std::ranges::count(last, j) == 0) return;
-          model.in_acc(b, h, i, j) = model.in_sum(b, h, i, j) = 0;
-        });
-      }));
-}
-
 }  // namespace
 
 std::vector<Hypothesis> mask_mistakes() {
   std::vector<Hypothesis> all;
   add_edges(all);
   add_windows_and_documents(all);
-  add_lengths(all);
+  for (Hypothesis& one : length_mistakes()) all.push_back(std::move(one));
   add_tiles(all);
   for (const Reach reach : {Reach::everything, Reach::tiles_by_hop}) {
     all.push_back(

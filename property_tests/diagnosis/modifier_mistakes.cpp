@@ -55,6 +55,17 @@ Hypothesis by_dropout(Suspect suspect, const FactorOf& factor) {
   });
 }
 
+/// Lets hidden keys count with a score of -cap.
+void cap_hidden(Model& model) {
+  const double cap = model.trial.problem.modifiers.softcap;
+  const Mask mask = model.trial.problem.mask;
+  for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+    if (cap == 0 || mask.allows(i, j)) return;
+    model.in_acc(b, h, i, j) = model.in_sum(b, h, i, j) = 1;
+    model.score(b, h, i, j) = -cap - alibi_bias(model, h, i, j);
+  });
+}
+
 std::vector<Hypothesis> of_caps_and_slopes() {
   return {
       by_modifiers({"modifiers.capped_before_scaling", "q·k is soft-capped, and scaled after that"},
@@ -69,6 +80,29 @@ std::vector<Hypothesis> of_caps_and_slopes() {
                [](const Model& m, double scaled, auto h, auto i, auto j) {
                  return capped(m, scaled - alibi_bias(m, h, i, j));
                }),
+      by_score(
+          {"modifiers.cap_not_divided", "soft-capping: cap · tanh(s), s not divided by the cap"},
+          [](const Model& m, double scaled, auto h, auto i, auto j) {
+            const double cap = m.trial.problem.modifiers.softcap;
+            return (cap == 0 ? scaled : cap * std::tanh(scaled)) - alibi_bias(m, h, i, j);
+          }),
+      by_score({"modifiers.alibi_scaled", "what ALiBi subtracts is multiplied by the scale, too"},
+               [](const Model& m, double scaled, auto h, auto i, auto j) {
+                 return capped(m, scaled - m.trial.problem.scale * alibi_bias(m, h, i, j));
+               }),
+      by_score({"modifiers.alibi_scaled", "what ALiBi subtracts is multiplied by the scale, too"},
+               [](const Model& m, double scaled, auto h, auto i, auto j) {
+                 return capped(m, scaled) - m.trial.problem.scale * alibi_bias(m, h, i, j);
+               }),
+      by_score(
+          {"modifiers.alibi_signed", "ALiBi: keys behind the query gain what those before lose"},
+          [](const Model& m, double scaled, auto h, auto i, auto j) {
+            const std::int64_t later = m.shape().kv_tokens - m.shape().q_tokens;
+            return capped(m, scaled) - slope_of(m, h) * static_cast<double>(i + later - j);
+          }),
+      by_model(
+          {"modifiers.capped_after_masking", "scores of hidden keys are soft-capped, too: to -cap"},
+          cap_hidden),
       by_modifiers({"modifiers.alibi_ignored", "ALiBi is ignored"},
                    [](Modifiers& m, const Problem&) { m.alibi_slopes.clear(); }),
       by_modifiers({"modifiers.alibi_negated", "ALiBi has the wrong sign"},

@@ -38,9 +38,9 @@ std::vector<Keys> query_tiles(const Model& model) {
   return tiles;
 }
 
-/// True when the smallest interval around what these queries see holds some of the keys' positions:
-/// the test by which kernels skip tiles. It errs on the side of looking.
-bool meets(const Mask& mask, const Keys& queries, const Keys& keys) {
+/// True when the smallest interval around what these queries see holds some of the keys' positions,
+/// or all of them: the test by which kernels skip tiles. It errs on the side of looking.
+bool meets(const Mask& mask, const Keys& queries, const Keys& keys, bool all) {
   KeyInterval seen{INT64_MAX, INT64_MIN};
   for (const std::int64_t i : queries) {
     const KeyInterval one = mask.interval(i);
@@ -48,7 +48,7 @@ bool meets(const Mask& mask, const Keys& queries, const Keys& keys) {
     seen = {std::min(seen.begin, one.begin), std::max(seen.end, one.end)};
   }
   const auto [first, last] = std::ranges::minmax(keys);
-  return last >= seen.begin && first < seen.end;
+  return all ? first >= seen.begin && last < seen.end : last >= seen.begin && first < seen.end;
 }
 
 /// Keeps blocks of (rank, owner) that `looked_at` takes.
@@ -93,10 +93,14 @@ std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
     return pairs;
   }
   std::vector<std::uint8_t> pairs(model.key_read.size());
-  const KeyOrder order = reach == Reach::tiles_by_owner ? KeyOrder::by_owner : KeyOrder::by_hop;
+  const bool whole = reach == Reach::whole_tiles_by_owner || reach == Reach::whole_tiles_by_hop;
+  const bool by_owner = reach == Reach::tiles_by_owner || reach == Reach::whole_tiles_by_owner;
+  const KeyOrder order = by_owner ? KeyOrder::by_owner : KeyOrder::by_hop;
   for (const Keys& queries : query_tiles(model)) {
     for (const Keys& keys : key_pieces(model, queries.front(), order, Piece::tile)) {
-      if (keys.empty() || !meets(model.trial.problem.mask, queries, keys)) continue;
+      if (keys.empty() || !meets(model.trial.problem.mask, queries, keys, whole)) {
+        continue;
+      }
       for (const std::int64_t i : queries) {
         for (const std::int64_t j : keys) pairs[model.pair(i, j)] = 1;
       }

@@ -18,6 +18,9 @@ enum class KeyOrder { by_owner, by_hop };
 /// The keys that share one update of the running maximum.
 enum class Piece { key, tile, chunk };
 
+/// Keys of a tile in kernels that choose its size themselves.
+inline constexpr std::int64_t kKernelTiles[] = {16, 32, 64, 128};
+
 /// The keys of one query, cut into pieces, in order, hidden keys included.
 std::vector<std::vector<std::int64_t>> key_pieces(const Model& model, std::int64_t query,
                                                   KeyOrder order, Piece piece);
@@ -55,8 +58,16 @@ inline constexpr double kWild = 1e26;
 
 /// The pairs that a kernel looks at which skips out-of-sight tiles, [query · keys + key]. A tile of
 /// keys is skipped when the smallest interval around its positions does not meet the smallest one
-/// around what a tile of queries sees, bit matrices aside.
-enum class Reach { everything, tiles_by_owner, tiles_by_hop, partial_blocks, visible_blocks };
+/// around what a tile of queries sees, bit matrices aside; a whole tile lies within it.
+enum class Reach {
+  everything,
+  tiles_by_owner,
+  tiles_by_hop,
+  whole_tiles_by_owner,
+  whole_tiles_by_hop,
+  partial_blocks,
+  visible_blocks
+};
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach);
 
 /// Calls merge(parts[left], parts[right], is_last) for each pair of a balanced tree over parts: that

@@ -53,6 +53,7 @@ int other_side(int hop, int hops) {
   if (hop == 0) return 0;
   return hop % 2 == 0 ? hop - 1 : std::min(hop + 1, hops - 1);
 }
+int first_of_both_sides(int hop, int) { return hop > 0 && hop % 2 == 0 ? hop - 1 : hop; }
 int first_remote_hop(int hop, int) { return std::min(hop, 1); }
 /// The chunk that came first from the side of this one, where both sides take turns.
 int first_hop_of_the_side(int hop, int) { return hop < 3 ? hop : 2 - hop % 2; }
@@ -298,6 +299,11 @@ std::vector<Hypothesis> ring_mistakes() {
                   hop_before_on_the_last);
   add_whole_reads(all, {"ring.chunk_never_moves", "every step computes on the own chunk"},
                   first_hop);
+  add_whole_reads(
+      all,
+      {"ring.one_side_twice",
+       "the chunk that came from one side is computed on in place of that from the other"},
+      first_of_both_sides);
   add_whole_reads(
       all, {"ring.chunk_one_step_late", "every step computes on the chunk of the step before"},
       hop_before);

@@ -142,6 +142,60 @@ void hide_after_maximum(Prediction& prediction, const Model& model, Reach reach)
   });
 }
 
+/// Sums up scores in place of weights: hidden ones, which are -inf, too.
+void sum_scores(Prediction& prediction, const Model& model) {
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    const auto keys = model.shape().kv_tokens;
+    double top = kNoScore, sum = 0;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const bool seen = model.in_sum(b, h, i, j) != 0;
+      if (seen) top = std::max(top, model.score(b, h, i, j));
+      sum += seen ? model.score(b, h, i, j) : kNoScore;
+    }
+    const double right = std::exp(prediction.output.lse(b, h, i, 0) - top), times = right / sum;
+    if (keys == 0) return;
+    for (std::int64_t c = 0; c < model.shape().v_dim && top != kNoScore; ++c) {
+      prediction.output.out(b, h, i, c) *= sum == 0 ? 0 : times;
+      prediction.allowed.out(b, h, i, c) *= 1 + 2 * std::abs(times);
+    }
+    prediction.output.lse(b, h, i, 0) = top + std::log(sum);
+    prediction.allowed.lse(b, h, i, 0) *= 1 + 2 * std::abs(times);
+  });
+}
+
+/// Takes the softmax over the queries that see a key, not over the keys that a query sees.
+void normalise_keys(Model& model) {
+  const Model right = model;
+  for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+    double over_queries = 0, over_keys = 0;
+    const double own = right.score(b, h, i, j);
+    for (std::int64_t n = 0; n < model.shape().q_tokens; ++n) {
+      over_queries += right.in_sum(b, h, n, j) * std::exp(right.score(b, h, n, j) - own);
+    }
+    for (std::int64_t n = 0; n < model.shape().kv_tokens; ++n) {
+      over_keys += right.in_sum(b, h, i, n) * std::exp(right.score(b, h, i, n) - own);
+    }
+    if (right.in_acc(b, h, i, j) != 0) model.in_acc(b, h, i, j) *= over_keys / over_queries;
+  });
+}
+
+/// Adds 1 to each row sum: a weight relative to the maximum.
+void add_one_to_sums(Prediction& prediction, const Model& model) {
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    double& lse = prediction.output.lse(b, h, i, 0);
+    double top = kNoScore;
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+      if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
+    }
+    if (top == kNoScore) return;
+    const double sum = std::exp(lse - top);
+    for (std::int64_t c = 0; c < model.shape().v_dim; ++c) {
+      prediction.output.out(b, h, i, c) *= sum / (sum + 1);
+    }
+    lse = top + std::log(sum + 1);
+  });
+}
+
 void add_constants(std::vector<Hypothesis>& all) {
   for (const double log2e : {1.4427, 1.44270, 1.4426, 1.443, 1.44, 1.4}) {
     all.push_back(by_model({"softmax.log2e_too_short", "log2(e) has too few digits"},
@@ -168,6 +222,8 @@ void add_empty_rows(std::vector<Hypothesis>& all) {
     }
   }
   for (const Reach reach : {Reach::everything, Reach::tiles_by_owner, Reach::tiles_by_hop}) {
+    all.push_back(by_model({"mask.hidden_score_zero", "hidden scores are 0 in place of -inf"},
+                           [=](Model& m) { hide_with(m, 0, reach); }));
     all.push_back(by_result(
         {"mask.hidden_score_finite", "hidden scores are a large negative number in place of -inf"},
         [=](Prediction& p, const Model& m) { hide_below_maximum(p, m, reach); }));
@@ -198,6 +254,13 @@ std::vector<Hypothesis> softmax_mistakes() {
           without_maximum(p, m, Base::zero_or_more, zero_sum);
         }));
   }
+  all.push_back(by_model({"softmax.over_queries", "the softmax goes over queries, not over keys"},
+                         normalise_keys));
+  all.push_back(by_result({"softmax.one_more_weight", "the row sum has one weight of 1 too many"},
+                          add_one_to_sums));
+  all.push_back(by_result(
+      {"softmax.scores_summed", "the row sum is that of scores, before they are made into weights"},
+      sum_scores));
   add_constants(all);
   add_empty_rows(all);
   return all;

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 namespace ringlab::verify {
 
@@ -31,6 +34,14 @@ class Draws {
     return first + below(last - first + 1);
   }
   bool chance(int percent) { return below(100) < percent; }
+  /// A random order (Fisher and Yates).
+  template <class T>
+  void shuffle(std::vector<T>& values) {
+    for (std::int64_t i = std::ssize(values); i > 1; --i) {
+      std::swap(values[static_cast<std::size_t>(i - 1)],
+                values[static_cast<std::size_t>(below(i))]);
+    }
+  }
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // [0, 1)
   double symmetric() { return 2.0 * unit() - 1.0; }                      // [-1, 1)
   double sign() { return (next() >> 63) ? 1.0 : -1.0; }

@@ -35,10 +35,7 @@ std::optional<Classes> CoveringDesign::completed(Classes row, const Fits& fits) 
   for (const Factor factor : factors_) {
     if (row[factor] == kNoClass) open.push_back(factor);
   }
-  for (std::size_t i = open.size(); i > 1; --i) {
-    const auto other = static_cast<std::size_t>(draws_.below(static_cast<std::int64_t>(i)));
-    std::swap(open[i - 1], open[other]);
-  }
+  draws_.shuffle(open);
   for (const Factor factor : open) row[factor] = best_class(row, factor, fits);
   met_.add(row);
   return row;

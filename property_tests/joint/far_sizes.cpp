@@ -16,7 +16,7 @@ constexpr int kPercentWithModifiers = 25;
 class FarSizes {
  public:
   FarSizes(const Capabilities& can, std::uint64_t seed, std::uint64_t round, bool few_pairs)
-      : can_(can), round_(round), few_pairs_(few_pairs), draws_(seed) {}
+      : can_(can), round_(round), few_pairs_(few_pairs), draws_(draws_of_round(seed, round)) {}
 
   std::vector<Case> cases() {
     for (const int bits : kBits) {

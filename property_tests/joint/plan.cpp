@@ -43,7 +43,7 @@ class Planner {
         pass_{in_round(pass.cells, round), in_round(pass.pairs, round), pass.enlargements,
               pass.compares_all_rows},
         round_(round),
-        draws_(seed),
+        draws_(draws_of_round(seed, round)),
         classes_(claimed_classes(can)) {}
 
   std::vector<Case> cases() {

@@ -39,6 +39,11 @@ inline constexpr PlannedPass kPlannedGradients{.cells = {.subject = 1 << 24, .re
 std::vector<Case> planned_cases(const Capabilities& can, const PlannedPass& pass,
                                 std::uint64_t seed, std::uint64_t round);
 
+/// The draws of a plan: other ones in each round, so that rounds bring other triples together.
+inline Draws draws_of_round(std::uint64_t seed, std::uint64_t round) {
+  return round == 0 ? Draws(seed) : Draws(seed, {static_cast<std::int64_t>(round)});
+}
+
 /// Cases of a seed in a round whose numbers of keys (under each claimed mask), queries, heads or
 /// documents are powers of two, or one off: 2^7, 2^8, 2^12, 2^15, 2^16, in later rounds up to 2^19
 /// for the last; everything else is small. ALiBi and dropout have keys of their own. With `few_pairs` one query and two of the masks.

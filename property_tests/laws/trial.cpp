@@ -156,14 +156,9 @@ Indices in_order(std::int64_t count) {
   return order;
 }
 
-// Fisher and Yates, from draws of the seed: the same order wherever it is asked for.
 Indices shuffled(std::int64_t count, std::uint64_t seed) {
   Indices order = in_order(count);
-  Draws draws(seed, {count});
-  for (std::int64_t i = count - 1; i > 0; --i) {
-    std::swap(order[static_cast<std::size_t>(i)],
-              order[static_cast<std::size_t>(draws.below(i + 1))]);
-  }
+  Draws(seed, {count}).shuffle(order);
   return order;
 }
 

@@ -212,6 +212,17 @@ std::string PluginProcess::printed() {
   return child_ ? child_->printed(kMostBytes) : "";
 }
 
+Heard PluginProcess::await(Reply& reply, const CallMessage& message) {
+  Heard heard = Heard::deadline;
+  double waited = 0, more = message.deadline_s;
+  while (heard == Heard::deadline && more > 0) {
+    heard = child_->receive(reply, message.sequence, more);
+    waited += more;
+    more = message.deadline_s * patience_here() - waited;
+  }
+  return heard;
+}
+
 // Lost time counts against the plugin: one that crashes in every case would else cost minutes.
 Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, const File& outputs) {
   child_->clear_lines();
@@ -223,12 +234,12 @@ Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, co
   if (!child_->send(message, inputs, outputs)) {
     lose(reply, "it had ended since the last call: " + child_->end(), passed());
   }
-  switch (child_->receive(reply, message.sequence, message.deadline_s)) {
+  switch (await(reply, message)) {
     case Heard::reply:
       break;
     case Heard::deadline:
-      lose(reply, fmt::format("it gave no answer within {:g} s", message.deadline_s), passed(),
-           verify::Ending::timed_out);
+      lose(reply, fmt::format("it gave no answer within {:g} s", message.deadline_s),
+           message.deadline_s, verify::Ending::timed_out);
     case Heard::ended:
       lose(reply, child_->end(), passed());
   }

@@ -73,6 +73,8 @@ class PluginProcess {
  private:
   void start();
   Reply exchange(const CallMessage& message, const File& inputs, const File& outputs);
+  /// Waits for the reply until the deadline, and longer on a busy machine.
+  Heard await(Reply& reply, const CallMessage& message);
   [[noreturn]] void lose(const Reply& reply, const std::string& what, double seconds,
                          verify::Ending ending = verify::Ending::crashed);
   [[noreturn]] void complain(const std::string& what) const;

@@ -4,9 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
 #include <mutex>
 
 namespace ringlab::plugins {
@@ -73,6 +75,17 @@ std::string scarce_here() {
   std::string words = threads_are_scarce() ? "threads" : "";
   if (descriptors_are_scarce()) words += words.empty() ? "descriptors" : ", descriptors";
   return words;
+}
+
+double patience(double load, double processors) {
+  constexpr double kMost = 8;
+  return std::clamp(load / std::max(processors, 1.0), 1.0, kMost);
+}
+
+double patience_here() {
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) return 1;
+  return patience(load, static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 }  // namespace ringlab::plugins

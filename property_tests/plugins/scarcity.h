@@ -13,4 +13,10 @@ bool addresses_are_scarce();
 /// more.
 std::string scarce_here();
 
+/// Times that a deadline is as long where more threads want to run than there are processors, by a
+/// load and their number: 1 … 8.
+double patience(double load, double processors);
+/// The same by the load of this machine, over a minute.
+double patience_here();
+
 }  // namespace ringlab::plugins

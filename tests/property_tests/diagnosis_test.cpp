@@ -6,6 +6,7 @@
 
 #include "property_tests/diagnosis/asked/asked.h"
 #include "property_tests/diagnosis/evidence.h"
+#include "property_tests/diagnosis/hypotheses.h"
 #include "property_tests/generators/cases.h"
 #include "property_tests/subject_list.h"
 #include "tests/property_tests/naive_subject.h"
@@ -49,6 +50,25 @@ TEST(Diagnosis, a_model_without_mistake_is_what_the_oracle_says) {
         EXPECT_GE(own, 0.8 * bound) << describe(c);
       }
       EXPECT_LE(own, 2.5 * bound + 1e-13) << describe(c);
+    }
+  }
+}
+
+TEST(Hypotheses, predict_something_where_there_are_no_queries_no_keys_or_few_of_either) {
+  const Subject subject = naive_subject();
+  for (const auto& [queries, keys] : {std::pair{0, 3}, {3, 0}, {0, 0}, {1, 2}, {2, 1}}) {
+    for (const char* mask : {"full", "causal", "window:1,0"}) {
+      Case c = small_case();
+      c.shape.q_tokens = queries;
+      c.shape.kv_tokens = keys;
+      c.ranks = 4;
+      c.mask = mask;
+      const Trial trial = make_trial(fitted(std::move(c)));
+      const Scene scene{.trial = trial, .profile = subject.profile(trial.problem, trial.options)};
+      for (const Hypothesis& hypothesis : forward_hypotheses()) {
+        const Prediction predicted = hypothesis.predict(scene);
+        EXPECT_EQ(predicted.output.out.extents(), trial.shape().out()) << hypothesis.suspect.id;
+      }
     }
   }
 }

@@ -7,46 +7,12 @@
 #include <exception>
 
 #include "optimized/transport/message_flow.h"
+#include "property_tests/diagnosis/events/event_suspects.h"
 #include "property_tests/laws/trial.h"
 #include "stages/common/chunk_slot.h"
 
 namespace ringlab::verify {
 namespace {
-
-const Suspect kSlotTakenWhileSent{
-    "ring.slot_taken_while_sent",
-    "a slot takes the next chunk while its last one is still being sent: the wait for that send is "
-    "missing"};
-const Suspect kMemoryTakenWhileSent{
-    "network.memory_taken_while_sent",
-    "memory that is still being sent is received into: the wait for that send comes too late, or "
-    "the memory was given back before it"};
-const Suspect kChunksInOneSlot{
-    "ring.chunks_in_one_slot",
-    "the next chunk lands in a slot whose chunk has still to be computed on or passed on"};
-const Suspect kPlacesOverlap{"ring.places_overlap",
-                             "the places into which two ranks' rows are received overlap"};
-const Suspect kComputedBeforeArrival{
-    "ring.computed_before_arrival",
-    "a chunk is computed on before it has arrived: the wait for it comes later or never"};
-const Suspect kPassedOnBeforeArrival{
-    "ring.passed_on_before_arrival",
-    "a chunk is passed on before it has arrived: the wait for it is missing where the rank does "
-    "not look at it"};
-const Suspect kPartAwaited{
-    "ring.part_of_a_chunk_awaited",
-    "only some of a chunk's messages are waited for: the others may still be on their way when "
-    "they are read"};
-const Suspect kSendsNeverAwaited{
-    "ring.sends_never_awaited",
-    "the last sends are never waited for: their memory goes away while they are under way"};
-const Suspect kSentElsewhere{"ring.sent_to_another_rank",
-                             "what one rank waits for is sent to another one"};
-const Suspect kForeignPositions{"ring.positions_of_another_chunk",
-                                "a chunk is passed on with the positions of another one"};
-const Suspect kOwnPositions{
-    "ring.positions_stay_at_home",
-    "a chunk is passed on with the positions of its sender, not with its own"};
 
 std::string tag_name(int tag) {
   constexpr std::array kNames = {"keys", "values", "positions", "gradients of keys",
@@ -116,8 +82,12 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
         continue;
       }
       const bool one_slot = before.call.begin == receive.call.begin;
+      const bool one_chunk = before.owner && before.owner == receive.owner;
       keep_first(
-          first, receive.at, one_slot ? kChunksInOneSlot : kPlacesOverlap,
+          first, receive.at,
+          !one_slot   ? kPlacesOverlap
+          : one_chunk ? kPartsInOnePlace
+                      : kChunksInOneSlot,
           fmt::format("rank {} receives {} of rank {} into a place that overlaps the one for those "
                       "of rank {}",
                       rank, tag_name(receive.call.tag), receive.call.peer, before.call.peer));
@@ -125,12 +95,13 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
   }
 }
 
-/// The number of `wanted` among the operations with its tag, from 0.
+/// The number of `wanted` among the operations with its tag and peer, from 0.
 std::size_t number_of(const std::vector<RecordedMessage>& operations,
                       const RecordedMessage& wanted) {
   return static_cast<std::size_t>(
       std::ranges::count_if(operations, [&](const RecordedMessage& one) {
-        return one.call.tag == wanted.call.tag && one.at < wanted.at;
+        return one.call.tag == wanted.call.tag && one.call.peer == wanted.call.peer &&
+               one.at < wanted.at;
       }));
 }
 
@@ -166,6 +137,20 @@ void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first
                fmt::format("rank {} ends without having waited for {} of {} that it sends to "
                            "rank {}",
                            rank, tag_name(send.call.tag), chunk_name(send.owner), send.call.peer));
+  }
+}
+
+/// Looks for values that are sent out of the memory of the keys sent before them.
+void look_at_values(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
+  const RecordedMessage* keys = nullptr;
+  for (const RecordedMessage& send : flow.sends(rank)) {
+    if (send.call.tag == stages::kKeys) keys = &send;
+    const bool is_it = keys && send.call.tag == stages::kValues && send.call.bytes > 0 &&
+                       send.call.begin == keys->call.begin;
+    if (!is_it) continue;
+    keep_first(
+        first, send.at, kKeysSentAsValues,
+        fmt::format("rank {} sends the memory of keys to rank {} as values", rank, send.call.peer));
   }
 }
 
@@ -275,6 +260,7 @@ std::optional<EventFinding> first_event_mistake(const std::vector<RankCalls>& ra
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
     look_at_slots(flow, rank, first);
     look_at_sends(flow, rank, first);
+    look_at_values(flow, rank, first);
     look_at_computes(flow, rank, first);
     look_at_positions(flow, rank, first);
     look_at_the_end(flow, rank, first);
@@ -313,9 +299,10 @@ std::optional<EventFinding> found_by_events(const Subject& subject,
 }
 
 std::vector<Suspect> event_suspects() {
-  return {kSlotTakenWhileSent,    kMemoryTakenWhileSent, kChunksInOneSlot,       kPlacesOverlap,
-          kComputedBeforeArrival, kPartAwaited,          kPassedOnBeforeArrival, kSendsNeverAwaited,
-          kSentElsewhere,         kOwnPositions,         kForeignPositions};
+  return {kPartsInOnePlace,       kKeysSentAsValues,  kSlotTakenWhileSent,    kMemoryTakenWhileSent,
+          kChunksInOneSlot,       kPlacesOverlap,     kComputedBeforeArrival, kPartAwaited,
+          kPassedOnBeforeArrival, kSendsNeverAwaited, kSentElsewhere,         kOwnPositions,
+          kForeignPositions};
 }
 
 }  // namespace ringlab::verify

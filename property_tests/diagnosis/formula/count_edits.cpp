@@ -1,4 +1,5 @@
 // Keys that count too rarely or too often, in the accumulator, the row sum or both.
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -109,10 +110,67 @@ void add_choice(std::vector<Hypothesis>& all, const EditWords& words, const Choi
   }
 }
 
+/// Counts keys twice that the last tile shares with the one before, since it is moved back to be whole.
+void move_last_tile_back(Model& model, std::int64_t tile) {
+  const std::int64_t keys = model.shape().kv_tokens, whole = keys / tile * tile;
+  if (keys < tile) return;
+  count_pairs(model, [&](auto, auto j) { return j >= keys - tile && j < whole ? 2.0 : 1.0; });
+}
+
+/// Counts the places of the last tile that hold no key, as keys whose score and value are 0: in all
+/// rows, or in those that see a key of that tile.
+enum class Padded { all_rows, rows_of_the_tile };
+void count_padding(Model& model, std::int64_t tile, std::int64_t padding, Padded padded) {
+  constexpr double kLeastScore = -80;  // below it a weight relative to the maximum may overflow
+  const std::int64_t keys = model.shape().kv_tokens;
+  std::vector<double>& sinks = model.trial.problem.modifiers.sinks;
+  const bool has_sinks = !sinks.empty();  // the one place that there is has other scores then
+  const Mask mask = model.trial.problem.mask;
+  std::vector<bool> is_wild(static_cast<std::size_t>(model.shape().q_tokens), has_sinks);
+  if (!has_sinks) {
+    sinks.assign(static_cast<std::size_t>(model.shape().q_heads), 0);
+    model.sink_counts = Tensor<double>(model.shape().lse());
+  }
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    double top = kNoScore;
+    bool meets = padded == Padded::all_rows;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      if (!mask.allows(i, j)) continue;
+      top = std::max(top, model.score(b, h, i, j));
+      meets |= j >= keys / tile * tile;
+    }
+    if (!has_sinks && meets) model.sink_counts(b, h, i, 0) = static_cast<double>(padding);
+    if (top < kLeastScore) is_wild[static_cast<std::size_t>(i)] = true;
+  });
+  count_pairs(model,
+              [&](auto i, auto) { return is_wild[static_cast<std::size_t>(i)] ? kWild : 1.0; });
+}
+
+void add_kernel_tiles(std::vector<Hypothesis>& all) {
+  all.push_back(by_model({"softmax.one_more_score", "the row sum has one score of 0 too many", 2},
+                         [](Model& m) { count_padding(m, 1, 1, Padded::all_rows); }));
+  for (const std::int64_t tile : kKernelTiles) {
+    all.push_back(by_model({"counts.last_tile_moved_back",
+                            "the last tile is moved back to be whole: keys of the one before count "
+                            "twice",
+                            2},
+                           [=](Model& m) { move_last_tile_back(m, tile); }));
+    for (const Padded padded : {Padded::all_rows, Padded::rows_of_the_tile}) {
+      all.push_back(
+          by_model({"counts.padding",
+                    "places of the last tile that hold no key count, with a score of 0", 2},
+                   [=](Model& m) {
+                     count_padding(m, tile, (tile - m.shape().kv_tokens % tile) % tile, padded);
+                   }));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Hypothesis> count_edits() {
   std::vector<Hypothesis> all;
+  add_kernel_tiles(all);
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
     for (const auto& [piece, name] :
          {std::pair{Piece::tile, "tile"}, std::pair{Piece::chunk, "chunk"}}) {

@@ -1,5 +1,6 @@
 // Single edits of dV = P^T dO, dP = dO V^T, D = dO . O, dS = P (dP - D), dQ = scale dS K and
 // dK = scale dS^T Q (Dao 2023, section 3.1).
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -165,6 +166,66 @@ void add_deltas(std::vector<GradientHypothesis>& all) {
                           }));
 }
 
+/// Parts of a group's heads in dK and dV that are lost or weighed, and D of another head.
+void add_heads(std::vector<GradientHypothesis>& all) {
+  using OfHead = double (*)(std::int64_t place, std::int64_t group);
+  const auto add = [&](const char* id, const char* words, OfHead times) {
+    all.push_back(in_sums({std::string("backward.") + id, words}, [=](GradientModel& m) {
+      const std::int64_t group = m.forward.trial.group();
+      for (Tensor<double>* weights : {&m.p_of_dv, &m.ds_of_dk}) {
+        *weights = mapped(*weights, [&](double weight, auto, auto h, auto, auto) {
+          return weight * times(h % group, group);
+        });
+      }
+    }));
+  };
+  add("last_head_of_a_group", "dK and dV have the part of the last query head of a group only",
+      [](std::int64_t place, std::int64_t group) { return place + 1 == group ? 1.0 : 0.0; });
+  add("first_head_of_a_group", "dK and dV have the part of the first query head of a group only",
+      [](std::int64_t place, std::int64_t) { return place == 0 ? 1.0 : 0.0; });
+  add("mean_of_a_group", "dK and dV are the mean over the query heads of a group, not the sum",
+      [](std::int64_t, std::int64_t group) { return 1.0 / static_cast<double>(group); });
+  all.push_back(in_sums({"backward.last_query_lost", "dK and dV lack the part of the last query"},
+                        [](GradientModel& m) {
+                          const std::int64_t last = m.forward.shape().q_tokens - 1;
+                          for (Tensor<double>* weights : {&m.p_of_dv, &m.ds_of_dk}) {
+                            *weights =
+                                mapped(*weights, [&](double weight, auto, auto, auto i, auto) {
+                                  return i == last ? 0 : weight;
+                                });
+                          }
+                        }));
+  all.push_back(before_ds({"backward.mask_ignored", "the mask is ignored in the backward pass"},
+                          [](GradientModel& m) {
+                            see_pairs(m.forward, [](auto, auto) { return true; });
+                            weigh_again(m);
+                          }));
+  all.push_back(before_ds(
+      {"backward.delta_of_head_0", "D of head 0 is taken for all heads"}, [](GradientModel& m) {
+        const Tensor<double> delta = m.delta;
+        m.delta =
+            mapped(delta, [&](double, auto b, auto, auto i, auto c) { return delta(b, 0, i, c); });
+      }));
+}
+
+/// Weights of dV that were not divided by the row sum.
+void add_undivided(std::vector<GradientHypothesis>& all) {
+  all.push_back(in_sums(
+      {"backward.dv_not_divided", "dV is summed with weights that are not divided by the row sum"},
+      [](GradientModel& m) {
+        for_each_index(m.lse.extents(), [&](auto b, auto h, auto i, auto) {
+          double top = -HUGE_VAL;
+          for (std::int64_t j = 0; j < m.forward.shape().kv_tokens; ++j) {
+            if (m.forward.in_sum(b, h, i, j) == 0) continue;
+            top = std::max(top, m.forward.score(b, h, i, j));
+          }
+          for (std::int64_t j = 0; j < m.forward.shape().kv_tokens; ++j) {
+            m.p_of_dv(b, h, i, j) *= top == -HUGE_VAL ? 1 : std::exp(m.lse(b, h, i, 0) - top);
+          }
+        });
+      }));
+}
+
 /// dP as the product of other rows than those of dO and V.
 void add_dps(std::vector<GradientHypothesis>& all) {
   const auto add = [&](const char* id, const char* words, RowsOf left, RowsOf right) {
@@ -215,6 +276,8 @@ std::vector<GradientHypothesis> gradient_formula_edits() {
   add_rows(all);
   add_scales(all);
   add_deltas(all);
+  add_heads(all);
+  add_undivided(all);
   add_dps(all);
   add_weights(all);
   return all;

@@ -83,6 +83,7 @@ Tensor<double> with_rows_one_apart(const Tensor<double>& x,
 }
 
 void read_one_apart(Model& model, KeyOrder order, Piece piece, Read read) {
+  if (model.shape().q_tokens == 0) return;  // nobody reads
   Tensor<double>& rows = read == Read::keys ? model.trial.data.k : model.trial.data.v;
   rows = with_rows_one_apart(rows, key_pieces(model, 0, order, piece));
   score_again(model);
@@ -145,10 +146,65 @@ void add_all_to_the_first_head(std::vector<Hypothesis>& all) {
   }
 }
 
+/// Gathered chunks that all land at the tokens of rank 0: the last one stays there, and the places of
+/// others are zeros.
+void gather_on_top(Model& model) {
+  const Chunks chunks(key_layout(model));
+  const AttentionTensors data = model.trial.data;
+  const auto on_top = [&](const Tensor<double>& x) {
+    return mapped(x, [&](double, auto b, auto h, auto t, auto c) {
+      double kept = 0;
+      if (model.rank_of_key(t) > 0) return kept;
+      for (const auto& chunk : chunks.tokens) {
+        if (chunks.row_of(t) < chunk.size()) kept = x(b, h, chunk[chunks.row_of(t)], c);
+      }
+      return kept;
+    });
+  };
+  model.trial.data.k = on_top(data.k);
+  model.trial.data.v = on_top(data.v);
+  score_again(model);
+}
+
+/// Keys sent or read where values belong, and the other way round, where both are as wide.
+void add_exchanged(std::vector<Hypothesis>& all) {
+  struct Chunks {
+    const char *id, *words;
+    bool (*are_meant)(const Model&, std::int64_t, std::int64_t);
+  };
+  for (const Chunks& chunks :
+       {Chunks{"", "", [](const Model&, std::int64_t, std::int64_t) { return true; }},
+        Chunks{"_of_others", " in chunks of other ranks", is_of_another_rank}}) {
+    for (const Read read : {Read::values, Read::keys}) {
+      const bool of_values = read == Read::values;
+      all.push_back(by_model(
+          {std::string(of_values ? "index.keys_for_values" : "index.values_for_keys") + chunks.id,
+           std::string(of_values ? "keys stand where values belong"
+                                 : "values stand where keys belong") +
+               chunks.words},
+          [=](Model& model) {
+            const Tensor<double> k = model.trial.data.k, v = model.trial.data.v;
+            const bool fits = k.extents() == v.extents();
+            if (!fits) count_pairs(model, [](auto, auto) { return kWild; });
+            const auto of = [fits](const Tensor<double>& x, bool is_other) {
+              return [&x, is_it = fits && is_other](double own, auto b, auto h, auto t, auto c) {
+                return is_it ? x(b, h, t, c) : own;
+              };
+            };
+            read_copies(model, of(v, !of_values), of(k, of_values), chunks.are_meant);
+          }));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Hypothesis> index_edits() {
   std::vector<Hypothesis> all;
+  all.push_back(by_model({"index.chunks_on_top_of_the_first",
+                          "all gathered chunks are put where that of rank 0 belongs", 2},
+                         gather_on_top));
+  add_exchanged(all);
   add_all_to_the_first_head(all);
   add_zeros(all);
   add_first_tiles(all);

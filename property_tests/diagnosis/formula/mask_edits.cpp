@@ -10,15 +10,20 @@
 namespace ringlab::verify {
 namespace {
 
-/// Shows what a loop over a piece sees that ends at its first hidden key.
-void stop_at_hidden(Model& model, KeyOrder order, Piece piece) {
+/// The keys that a loop ends with at the first hidden one: those of a piece, or all.
+enum class Ended { piece, loop };
+
+/// Shows what a loop sees that ends at its first hidden key.
+void stop_at_hidden(Model& model, KeyOrder order, Piece piece, Ended ended) {
   const Mask mask = model.trial.problem.mask;
   std::vector<std::uint8_t> seen(model.key_read.size());
   for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    bool goes_on = true;
     for (const auto& part : key_pieces(model, i, order, piece)) {
+      goes_on |= ended == Ended::piece;
       for (const std::int64_t j : part) {
-        if (!mask.allows(i, j)) break;
-        seen[model.pair(i, j)] = 1;
+        goes_on &= mask.allows(i, j);
+        seen[model.pair(i, j)] = goes_on;
       }
     }
   }
@@ -162,6 +167,21 @@ void add_numbers(std::vector<Hypothesis>& all) {
       {Number::gathered, Number::position});
 }
 
+/// Masks row r of all heads of a rank as its query r / heads, as if heads lay inside queries.
+void transpose_rows(Model& model) {
+  const Chunks queries(query_layout(model));
+  const Mask mask = model.trial.problem.mask;
+  const std::int64_t heads = model.shape().q_heads;
+  for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+    const auto& own = queries.of(model.rank_of_query(i));
+    const std::int64_t row =
+        (b * heads + h) * std::ssize(own) + static_cast<std::int64_t>(queries.row_of(i));
+    const auto asked = static_cast<std::size_t>(row / heads);
+    const double counts = asked >= own.size() ? kWild : mask.allows(own[asked], j) ? 1 : 0;
+    model.in_acc(b, h, i, j) = model.in_sum(b, h, i, j) = counts;
+  });
+}
+
 /// Asks a fixed causal question, whatever the mask is.
 void add_causal(std::vector<Hypothesis>& all) {
   struct Question {
@@ -200,14 +220,27 @@ std::vector<Hypothesis> mask_edits() {
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
     for (const auto& [piece, name] :
          {std::pair{Piece::tile, "tile"}, std::pair{Piece::chunk, "chunk"}}) {
-      all.push_back(by_model({std::string("mask.ends_a_") + name,
-                              std::string("the first hidden key ends the loop over a ") + name},
-                             [=, piece = piece](Model& m) { stop_at_hidden(m, order, piece); }));
+      all.push_back(by_model(
+          {std::string("mask.ends_a_") + name,
+           std::string("the first hidden key ends the loop over a ") + name},
+          [=, piece = piece](Model& m) { stop_at_hidden(m, order, piece, Ended::piece); }));
     }
+    all.push_back(
+        by_model({"mask.ends_the_loop", "the first hidden key ends the loop over all keys"},
+                 [=](Model& m) { stop_at_hidden(m, order, Piece::key, Ended::loop); }));
   }
   all.push_back(by_model({"mask.partial_blocks_skipped",
                           "blocks of two ranks of which only a part is visible are skipped"},
                          skip_partial_blocks));
+  for (const Reach reach : {Reach::whole_tiles_by_owner, Reach::whole_tiles_by_hop}) {
+    all.push_back(by_model({"mask.partial_tiles_skipped",
+                            "tiles that reach beyond what their queries see are skipped", 2},
+                           [=](Model& m) {
+                             const auto whole = pairs_in_reach(m, reach);
+                             count_pairs(m,
+                                         [&](auto i, auto j) { return 1.0 * whole[m.pair(i, j)]; });
+                           }));
+  }
   all.push_back(by_model({"mask.bits_ignored", "of a bit matrix nothing is hidden"}, [](Model& m) {
     const Mask mask = m.trial.problem.mask;
     see_pairs(m, [&](auto i, auto j) {
@@ -215,6 +248,9 @@ std::vector<Hypothesis> mask_edits() {
       return seen.begin <= j && j < seen.end;
     });
   }));
+  all.push_back(by_model({"mask.heads_inside_queries",
+                          "row r of all heads is masked as query r / heads, not as r % queries", 2},
+                         transpose_rows));
   add_stale_scores(all);
   add_numbers(all);
   add_causal(all);

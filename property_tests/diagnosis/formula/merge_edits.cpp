@@ -24,6 +24,7 @@ double inverted(const Maxima& m) { return m.top - m.mine; }
 double squared(const Maxima& m) { return 2 * (m.mine - m.top); }
 double in_base_two(const Maxima& m) { return (m.mine - m.top) * std::numbers::ln2; }
 double in_base_e_of_two(const Maxima& m) { return (m.mine - m.top) * std::numbers::log2e; }
+double kept_too(const Maxima& m) { return (m.theirs - m.top) + (m.mine - m.top); }
 double relative_to_old(const Maxima& m) {
   return m.mine == kNoScore ? m.theirs - m.top : m.theirs - m.mine;
 }
@@ -99,6 +100,21 @@ void add_new_factors(std::vector<Hypothesis>& all) {
              {"merge.factors_exchanged_in_" + id,
               words + ": the old part gets the new part's factor, and the new one that of the old"},
              with_weigh(with_keep(sums, weigh_factor), sums, keep_factor));
+    add_rule(all,
+             {"softmax.rescaled_after_adding_in_" + id,
+              words + ": what is added is multiplied by e^(m_old - m_new), too"},
+             with_weigh({}, sums, kept_too));
+    add_rule(all,
+             {"softmax.factor_on_the_new_part_in_" + id,
+              words + ": what is added is multiplied by e^(m_old - m_new), and not what was there"},
+             with_weigh(with_keep(sums, one), sums, kept_too));
+    MergeRule by_key;
+    by_key.keeps_acc_by_key = sums.acc;
+    by_key.keeps_sum_by_key = sums.sum;
+    add_rule(all,
+             {"softmax.rescaled_at_each_key_in_" + id,
+              words + ": all that was added is multiplied by e^(m_old - m_new) again at each key"},
+             by_key);
     add_rule(all,
              {"softmax.weights_of_the_old_maximum_in_" + id,
               "what is added to " + words + " is relative to the maximum before it"},

@@ -30,12 +30,16 @@ void merge(RowState& mine, const RowState& theirs, const MergeRule& rule) {
   }
   const Maxima maxima{mine.max, theirs.max, std::max(mine.max, theirs.max)};
   const double keep_acc = rule.keep_acc(maxima), keep_sum = rule.keep_sum(maxima);
-  for (RowState::Term& term : mine.terms) {
-    term.log_acc += keep_acc;
-    term.log_sum += keep_sum;
-  }
+  const auto rescale = [&](bool acc, bool sum) {
+    for (RowState::Term& term : mine.terms) {
+      if (acc) term.log_acc += keep_acc;
+      if (sum) term.log_sum += keep_sum;
+    }
+  };
+  rescale(true, true);
   const double weigh_acc = rule.weigh_acc(maxima), weigh_sum = rule.weigh_sum(maxima);
   for (RowState::Term term : theirs.terms) {
+    rescale(rule.keeps_acc_by_key, rule.keeps_sum_by_key);
     term.log_acc = rule.scores_in_acc ? 0 : term.log_acc + weigh_acc;
     term.log_sum = rule.scores_in_sum ? 0 : term.log_sum + weigh_sum;
     if (rule.scores_in_acc) term.times_acc = theirs.max;
@@ -88,6 +92,8 @@ const std::vector<Walk>& walks() {
     for (const bool skips : {true, false}) {
       walks.push_back({KeyOrder::by_owner, Piece::chunk, true, skips});
     }
+    for (const std::int64_t tile : kKernelTiles)
+      walks.push_back({.piece = Piece::tile, .tile = tile});
     return walks;
   }();
   return all;
@@ -95,6 +101,9 @@ const std::vector<Walk>& walks() {
 
 Tensor<double> merge_by(Model& model, const Walk& walk, const MergeRule& rule) {
   Tensor<double> added(model.shape().lse());
+  if (walk.tile > 0 && model.shape().kv_tokens <= walk.tile)
+    return added;  // as right as one tile is
+  if (walk.tile > 0) model.trial.options.tile_keys = walk.tile;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     std::vector<RowState> states;
     double top = kNoScore;

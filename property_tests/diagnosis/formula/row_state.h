@@ -42,6 +42,8 @@ struct MergeRule {
   bool divides_each_step = false;  ///< acc by row_sum, after each merge
   int divisions_at_end = 1;        ///< of acc by row_sum
   bool scores_in_acc = false, scores_in_sum = false;  ///< the maximum of what is added, as weight
+  /// Factors of mine applied once more at each key of what is added, to all that was added before.
+  bool keeps_acc_by_key = false, keeps_sum_by_key = false;
 };
 
 /// The order in which the states of pieces are merged.
@@ -51,8 +53,10 @@ struct Walk {
   bool in_a_tree = false;       ///< neighbours, then pairs of neighbours; else one after the other
   bool skips_unseen = false;    ///< pieces of which the row sees no key are no states
   bool from_the_first = false;  ///< the first piece is the state that others are added to
+  std::int64_t tile = 0;        ///< keys of a tile; 0: those of the run
 };
-/// The walks of implementations: by key, tile and chunk, in both orders, and a tree over chunks.
+/// The walks of implementations: by key, tile and chunk, in both orders, and a tree over chunks; and
+/// by tiles of sizes that kernels have, who choose for themselves.
 const std::vector<Walk>& walks();
 
 /// Lets all rows be summed up by this rule. Returns what it adds to each lse (b, h, i, 1).

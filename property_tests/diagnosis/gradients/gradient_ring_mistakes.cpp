@@ -118,6 +118,21 @@ void keep_sums(GradientModel& m) {
   }
 }
 
+/// Adds the own part to the sums of the next chunk, row by row: sums that begin their way a hop late.
+void add_own_to_the_next(GradientModel& m) {
+  const Chunks chunks(key_layout(m.forward));
+  const RunOptions& options = m.forward.trial.options;
+  const int step = options.direction == RingDirection::next ? options.ranks - 1 : 1;
+  for (std::int64_t j = 0; j < m.forward.shape().kv_tokens; ++j) {
+    const int owner = m.forward.rank_of_key(j);
+    const auto& next = chunks.of((owner + step) % options.ranks);
+    const bool fits = chunks.row_of(j) < next.size();
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      m.added_to.push_back(rank != owner ? j : fits ? next[chunks.row_of(j)] : -1);
+    }
+  }
+}
+
 /// Lets the first two shards change places, as when gradients are gathered by arrival.
 void swap_two_shards(GradientPrediction& prediction, const Model& model) {
   const RunOptions& options = model.trial.options;
@@ -224,6 +239,11 @@ void add_sums(std::vector<GradientHypothesis>& all) {
   all.push_back(in_sums({"backward.sums_never_travel",
                          "sums of dK and dV stay on their rank, whose chunk they are taken for"},
                         keep_sums));
+  all.push_back(
+      in_sums({"backward.sums_a_hop_late",
+               "sums of dK and dV begin their way a hop late: the own part of a chunk ends "
+               "up with the rank before its owner"},
+              add_own_to_the_next));
   add_parts(
       all,
       {"backward.sums_doubled_on_every_hop", "each sum of dK and dV that arrives counts twice"},

@@ -333,7 +333,7 @@ class PluginTest(ProgramTest):
         environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "tf32"}
         laws = ("--laws", "equals_reference,P26,P28")
         result, subject = self.verdict(1, self.plugin("misbehaving"), *laws, env=environment)
-        self.assertIn("it passes if f32 is multiplied in TF32: declare .u_accumulate", result.out)
+        self.assertIn("it passes if f32 is multiplied in TF32: declare .u_product", result.out)
         self.assertIn("TF32", subject["insight"]["passes_if"])
         result, subject = self.verdict(1, self.plugin("broken"), *laws)
         self.assertEqual(subject["insight"]["passes_if"], "")

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "property_tests/laws/trial.h"
+#include "property_tests/plugins/scarcity.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
 #include "tests/property_tests/plugins/plugin_folder.h"
@@ -185,6 +186,14 @@ TEST(LoadingAPlugin, without_its_symbol_says_what_to_export) {
 std::string load_error_with(const std::string& mistake) {
   setenv("RINGLAB_TEST_MISTAKE", mistake.c_str(), 1);
   return load_error(plugin_path("misbehaving"));
+}
+
+TEST(Deadlines, are_as_long_as_said_on_an_idle_machine_and_longer_on_a_busy_one) {
+  EXPECT_EQ(plugins::patience(0.3, 2), 1);
+  EXPECT_EQ(plugins::patience(2, 2), 1);
+  EXPECT_EQ(plugins::patience(9, 2), 4.5);
+  EXPECT_EQ(plugins::patience(1e3, 2), 8) << "a hang ends some time";
+  EXPECT_GE(plugins::patience_here(), 1);
 }
 
 TEST(LoadingAPlugin, of_another_version_asks_for_a_build) {
