@@ -17,11 +17,12 @@ namespace {
 
 /// The computation of a scene after edits of its inputs and sums.
 Model edited(const Scene& scene, const Edits& edits) {
-  Model model = scene.right;
-  if (edits.inputs) {
-    edits.inputs(model.trial);
-    model = make_model(std::move(model.trial), scene.profile);
-  }
+  const auto of_other_inputs = [&] {
+    Trial trial = scene.trial;
+    edits.inputs(trial);
+    return make_model(std::move(trial), scene.profile);
+  };
+  Model model = edits.inputs ? of_other_inputs() : scene.right;
   if (edits.sums) edits.sums(model);
   return model;
 }

@@ -131,6 +131,14 @@ std::vector<Keys> key_pieces(const Model& model, std::int64_t query, KeyOrder or
   return pieces;
 }
 
+double largest_score(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i) {
+  double top = kNoScore;
+  for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+    if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
+  }
+  return top;
+}
+
 std::vector<double> running_maxima(const Model& model, std::int64_t b, std::int64_t h,
                                    std::int64_t i, const std::vector<Keys>& pieces) {
   std::vector<double> maxima;

@@ -25,6 +25,9 @@ inline constexpr std::int64_t kKernelTiles[] = {16, 32, 64, 128};
 std::vector<std::vector<std::int64_t>> key_pieces(const Model& model, std::int64_t query,
                                                   KeyOrder order, Piece piece);
 
+/// The largest score of a row among the keys that count; -inf where none does.
+double largest_score(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i);
+
 /// The largest score of a row among the keys of each piece and all before it; -inf before the first
 /// visible one.
 std::vector<double> running_maxima(const Model& model, std::int64_t b, std::int64_t h,

@@ -13,10 +13,7 @@ namespace {
 /// Takes weights as b^(s - m) for another base, and rescales, too.
 void use_base(Model& model, double log_of_base) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    double top = kNoScore;
-    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
-      if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
-    }
+    const double top = largest_score(model, b, h, i);
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       double& score = model.score(b, h, i, j);
       if (top != kNoScore) score = top + (score - top) * log_of_base;
@@ -36,10 +33,7 @@ void without_maximum(Prediction& prediction, const Model& model, Base base,
   constexpr double kAny = std::numeric_limits<double>::infinity();
   const double out_of_zero_sum = zero_sum == ZeroSum::divided ? kNan : 0;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    double top = kNoScore;
-    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
-      if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
-    }
+    const double top = largest_score(model, b, h, i);
     if (top == kNoScore && base == Base::zero) return;
     const bool over = base == Base::zero && top > largest - 8;
     const bool under = top < least + 30;  // precision goes before the number does
@@ -146,11 +140,10 @@ void hide_after_maximum(Prediction& prediction, const Model& model, Reach reach)
 void sum_scores(Prediction& prediction, const Model& model) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const auto keys = model.shape().kv_tokens;
-    double top = kNoScore, sum = 0;
+    const double top = largest_score(model, b, h, i);
+    double sum = 0;
     for (std::int64_t j = 0; j < keys; ++j) {
-      const bool seen = model.in_sum(b, h, i, j) != 0;
-      if (seen) top = std::max(top, model.score(b, h, i, j));
-      sum += seen ? model.score(b, h, i, j) : kNoScore;
+      sum += model.in_sum(b, h, i, j) != 0 ? model.score(b, h, i, j) : kNoScore;
     }
     const double right = std::exp(prediction.output.lse(b, h, i, 0) - top), times = right / sum;
     if (keys == 0) return;
@@ -183,10 +176,7 @@ void normalise_keys(Model& model) {
 void add_one_to_sums(Prediction& prediction, const Model& model) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     double& lse = prediction.output.lse(b, h, i, 0);
-    double top = kNoScore;
-    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
-      if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
-    }
+    const double top = largest_score(model, b, h, i);
     if (top == kNoScore) return;
     const double sum = std::exp(lse - top);
     for (std::int64_t c = 0; c < model.shape().v_dim; ++c) {

@@ -198,10 +198,7 @@ Layout random_layout(std::int64_t tokens, int ranks, std::uint64_t seed) {
     tokens -= lengths[rank];
   }
   lengths.back() = tokens;
-  for (std::size_t i = lengths.size() - 1; i > 0; --i) {
-    std::swap(lengths[i],
-              lengths[static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(i) + 1))]);
-  }
+  draws.shuffle(lengths);
   return Layout::with_lengths(lengths);
 }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 
 namespace ringlab::plugins {
 namespace {
@@ -85,7 +86,7 @@ double patience(double load, double processors) {
 double patience_here() {
   double load = 0;
   if (getloadavg(&load, 1) != 1) return 1;
-  return patience(load, static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
+  return patience(load, std::thread::hardware_concurrency());
 }
 
 }  // namespace ringlab::plugins

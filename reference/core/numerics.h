@@ -23,10 +23,8 @@ struct NumericsProfile {
   double p_underflow = 0;         ///< half the least subnormal of that type, 0 when not cast
   double u_partial = 0;           ///< of the type partial outputs are stored in between merges
   double u_query = 0;             ///< of the type that q, or q and k, are scaled in before the dot
-  /// Roundoff of both factors of each of the five matrix products: TF32 2^-11. The exponents are
-  /// those of f32, of f64 for f64.
-  double u_product = 0;
-  double u_lse = 0x1p-24;         ///< of the lse that is returned
+  double u_product = 0;    ///< of both factors of all five products; exponents stay: TF32 2^-11
+  double u_lse = 0x1p-24;  ///< of the lse that is returned
   std::int64_t max_rescales = 1;  ///< T: how often one key's contribution may be rescaled
   double u_work = 0x1p-24;        ///< of scaling, subtraction, rescaling and division
   double u_row_sum = 0;           ///< u_probability again when the row sum adds the cast values

@@ -39,8 +39,7 @@ std::vector<double> maxima(const Model& model, const NanRow& row, Piece piece) {
 }
 
 double largest_score(const Model& model, const NanRow& row) {
-  const std::vector<double> tops = maxima(model, row, Piece::chunk);
-  return tops.empty() ? kNoScore : tops.back();
+  return verify::largest_score(model, row.batch, row.head, row.query);
 }
 
 bool sees_nothing(const Model& model, const NanRow& row) {

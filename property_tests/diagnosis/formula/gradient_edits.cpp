@@ -1,12 +1,12 @@
 // Single edits of dV = P^T dO, dP = dO V^T, D = dO . O, dS = P (dP - D), dQ = scale dS K and
 // dK = scale dS^T Q (Dao 2023, section 3.1).
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
+#include "property_tests/diagnosis/order.h"
 
 namespace ringlab::verify {
 namespace {
@@ -166,35 +166,30 @@ void add_deltas(std::vector<GradientHypothesis>& all) {
                           }));
 }
 
-/// Parts of a group's heads in dK and dV that are lost or weighed, and D of another head.
-void add_heads(std::vector<GradientHypothesis>& all) {
-  using OfHead = double (*)(std::int64_t place, std::int64_t group);
-  const auto add = [&](const char* id, const char* words, OfHead times) {
+/// Parts of rows in dK and dV that are lost or weighed, and what all rows take from elsewhere.
+void add_rows_of_sums(std::vector<GradientHypothesis>& all) {
+  using OfRow = double (*)(const Trial& trial, std::int64_t h, std::int64_t i);
+  const auto add = [&](const char* id, const char* words, OfRow times) {
     all.push_back(in_sums({std::string("backward.") + id, words}, [=](GradientModel& m) {
-      const std::int64_t group = m.forward.trial.group();
       for (Tensor<double>* weights : {&m.p_of_dv, &m.ds_of_dk}) {
-        *weights = mapped(*weights, [&](double weight, auto, auto h, auto, auto) {
-          return weight * times(h % group, group);
+        *weights = mapped(*weights, [&](double weight, auto, auto h, auto i, auto) {
+          return weight * times(m.forward.trial, h, i);
         });
       }
     }));
   };
   add("last_head_of_a_group", "dK and dV have the part of the last query head of a group only",
-      [](std::int64_t place, std::int64_t group) { return place + 1 == group ? 1.0 : 0.0; });
-  add("first_head_of_a_group", "dK and dV have the part of the first query head of a group only",
-      [](std::int64_t place, std::int64_t) { return place == 0 ? 1.0 : 0.0; });
+      [](const Trial& trial, std::int64_t h, std::int64_t) {
+        return (h + 1) % trial.group() == 0 ? 1.0 : 0.0;
+      });
   add("mean_of_a_group", "dK and dV are the mean over the query heads of a group, not the sum",
-      [](std::int64_t, std::int64_t group) { return 1.0 / static_cast<double>(group); });
-  all.push_back(in_sums({"backward.last_query_lost", "dK and dV lack the part of the last query"},
-                        [](GradientModel& m) {
-                          const std::int64_t last = m.forward.shape().q_tokens - 1;
-                          for (Tensor<double>* weights : {&m.p_of_dv, &m.ds_of_dk}) {
-                            *weights =
-                                mapped(*weights, [&](double weight, auto, auto, auto i, auto) {
-                                  return i == last ? 0 : weight;
-                                });
-                          }
-                        }));
+      [](const Trial& trial, std::int64_t, std::int64_t) {
+        return 1.0 / static_cast<double>(trial.group());
+      });
+  add("last_query_lost", "dK and dV lack the part of the last query",
+      [](const Trial& trial, std::int64_t, std::int64_t i) {
+        return i + 1 == trial.shape().q_tokens ? 0.0 : 1.0;
+      });
   all.push_back(before_ds({"backward.mask_ignored", "the mask is ignored in the backward pass"},
                           [](GradientModel& m) {
                             see_pairs(m.forward, [](auto, auto) { return true; });
@@ -214,13 +209,9 @@ void add_undivided(std::vector<GradientHypothesis>& all) {
       {"backward.dv_not_divided", "dV is summed with weights that are not divided by the row sum"},
       [](GradientModel& m) {
         for_each_index(m.lse.extents(), [&](auto b, auto h, auto i, auto) {
-          double top = -HUGE_VAL;
+          const double top = largest_score(m.forward, b, h, i);
           for (std::int64_t j = 0; j < m.forward.shape().kv_tokens; ++j) {
-            if (m.forward.in_sum(b, h, i, j) == 0) continue;
-            top = std::max(top, m.forward.score(b, h, i, j));
-          }
-          for (std::int64_t j = 0; j < m.forward.shape().kv_tokens; ++j) {
-            m.p_of_dv(b, h, i, j) *= top == -HUGE_VAL ? 1 : std::exp(m.lse(b, h, i, 0) - top);
+            m.p_of_dv(b, h, i, j) *= top == kNoScore ? 1 : std::exp(m.lse(b, h, i, 0) - top);
           }
         });
       }));
@@ -276,7 +267,7 @@ std::vector<GradientHypothesis> gradient_formula_edits() {
   add_rows(all);
   add_scales(all);
   add_deltas(all);
-  add_heads(all);
+  add_rows_of_sums(all);
   add_undivided(all);
   add_dps(all);
   add_weights(all);

@@ -96,23 +96,26 @@ bool comes_last(const Model& model, std::int64_t i, std::int64_t j) {
   return is_of_another_rank(model, i, j) && model.hop(i, j) + 1 == model.hops(i);
 }
 
+/// Chunks that an edit is about.
+struct SomeChunks {
+  const char *id, *words;
+  bool (*are_meant)(const Model&, std::int64_t, std::int64_t);
+};
+
 /// Zeros in place of rows that never came: their memory is as it was given out.
 void add_zeros(std::vector<Hypothesis>& all) {
-  struct Chunks {
-    const char *id, *words;
-    bool (*are_missing)(const Model&, std::int64_t, std::int64_t);
-  };
   const ElementMap zero = [](double, auto...) { return 0.0; };
   const ElementMap same = [](double x, auto...) { return x; };
-  for (const Chunks& chunks : {Chunks{"own", "the own chunk", is_of_own_rank},
-                               Chunks{"others", "the chunks of other ranks", is_of_another_rank},
-                               Chunks{"last", "the chunk that comes last", comes_last}}) {
+  for (const SomeChunks& chunks :
+       {SomeChunks{"own", "the own chunk", is_of_own_rank},
+        SomeChunks{"others", "the chunks of other ranks", is_of_another_rank},
+        SomeChunks{"last", "the chunk that comes last", comes_last}}) {
     const auto add = [&](const std::string& of, const char* suffix, const ElementMap& k,
                          const ElementMap& v) {
       all.push_back(by_model(
           {std::string("index.zeros_for_") + chunks.id + suffix,
            of + " of " + chunks.words + " are zeros: they never came to where they are read", 2},
-          [=](Model& model) { read_copies(model, k, v, chunks.are_missing); }));
+          [=](Model& model) { read_copies(model, k, v, chunks.are_meant); }));
     };
     add("k and v", "", zero, zero);
     add("k", "_k", zero, same);
@@ -122,12 +125,9 @@ void add_zeros(std::vector<Hypothesis>& all) {
 
 /// Rows of all heads written to the first one: the last head's stay there, and the others are zeros.
 void add_all_to_the_first_head(std::vector<Hypothesis>& all) {
-  struct Chunks {
-    const char *id, *words;
-    bool (*are_misplaced)(const Model&, std::int64_t, std::int64_t);
-  };
-  for (const Chunks& chunks : {Chunks{"own", "the own chunk", is_of_own_rank},
-                               Chunks{"others", "the chunks of other ranks", is_of_another_rank}}) {
+  for (const SomeChunks& chunks :
+       {SomeChunks{"own", "the own chunk", is_of_own_rank},
+        SomeChunks{"others", "the chunks of other ranks", is_of_another_rank}}) {
     all.push_back(by_model({std::string("index.heads_on_top_for_") + chunks.id,
                             std::string("k and v of all heads of ") + chunks.words +
                                 " are put where those of head 0 belong",
@@ -140,8 +140,7 @@ void add_all_to_the_first_head(std::vector<Hypothesis>& all) {
                                  return b == 0 && h == 0 ? x(e.batch - 1, e.heads - 1, t, c) : 0.0;
                                };
                              };
-                             read_copies(model, on_top(data.k), on_top(data.v),
-                                         chunks.are_misplaced);
+                             read_copies(model, on_top(data.k), on_top(data.v), chunks.are_meant);
                            }));
   }
 }
@@ -168,13 +167,9 @@ void gather_on_top(Model& model) {
 
 /// Keys sent or read where values belong, and the other way round, where both are as wide.
 void add_exchanged(std::vector<Hypothesis>& all) {
-  struct Chunks {
-    const char *id, *words;
-    bool (*are_meant)(const Model&, std::int64_t, std::int64_t);
-  };
-  for (const Chunks& chunks :
-       {Chunks{"", "", [](const Model&, std::int64_t, std::int64_t) { return true; }},
-        Chunks{"_of_others", " in chunks of other ranks", is_of_another_rank}}) {
+  for (const SomeChunks& chunks :
+       {SomeChunks{"", "", [](const Model&, std::int64_t, std::int64_t) { return true; }},
+        SomeChunks{"_of_others", " in chunks of other ranks", is_of_another_rank}}) {
     for (const Read read : {Read::values, Read::keys}) {
       const bool of_values = read == Read::values;
       all.push_back(by_model(

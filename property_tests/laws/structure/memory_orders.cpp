@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace ringlab::verify {
 namespace {
@@ -11,11 +12,11 @@ constexpr std::int64_t kMargin = 7;
 /// Strides of a random order of the dimensions, each stretched by a random gap.
 Strides random_strides(const Extents& e, Draws& draws, std::int64_t& span) {
   Strides strides;
-  std::pair<std::int64_t, std::int64_t*> dimensions[] = {{e.batch, &strides.batch},
-                                                         {e.heads, &strides.head},
-                                                         {e.tokens, &strides.token},
-                                                         {e.channels, &strides.channel}};
-  for (std::size_t i = 3; i > 0; --i) std::swap(dimensions[i], dimensions[draws.next() % (i + 1)]);
+  std::vector<std::pair<std::int64_t, std::int64_t*>> dimensions = {{e.batch, &strides.batch},
+                                                                    {e.heads, &strides.head},
+                                                                    {e.tokens, &strides.token},
+                                                                    {e.channels, &strides.channel}};
+  draws.shuffle(dimensions);
   span = 1 + draws.below(2);
   for (auto& [extent, stride] : dimensions) {
     *stride = span;
@@ -29,9 +30,9 @@ Strides random_strides(const Extents& e, Draws& draws, std::int64_t& span) {
 Strides row_strides(const Extents& e, Draws& draws, std::int64_t& span) {
   constexpr std::int64_t kVector = 8, kPacked = 3;
   Strides strides;
-  std::pair<std::int64_t, std::int64_t*> dimensions[] = {
+  std::vector<std::pair<std::int64_t, std::int64_t*>> dimensions = {
       {e.batch, &strides.batch}, {e.heads, &strides.head}, {e.tokens, &strides.token}};
-  for (std::size_t i = 2; i > 0; --i) std::swap(dimensions[i], dimensions[draws.next() % (i + 1)]);
+  draws.shuffle(dimensions);
   strides.channel = 1;
   span = e.channels;
   const std::int64_t padding = draws.below(3);

@@ -71,8 +71,7 @@ double gradient_bound(const NumericsProfile& profile, const GradientTerms& terms
   if (!(magnitude * std::max(terms.scale, 1.0) * (1 + gamma) <= profile.max_finite)) {
     return kNoBound;
   }
-  const double factors = factor_error(profile);
-  const double relative = gamma + (factors + profile.u_query * (1 + factors)) * (1 + gamma);
+  const double relative = compounded(gamma, compounded(factor_error(profile), profile.u_query));
   const double added =
       terms.scale *
           (terms.propagated + relative * magnitude + profile.product_underflow * 2 * count) +

@@ -51,7 +51,7 @@ double numerator_error(const NumericsProfile& profile, const OutputTerms& terms,
   const double magnitude = moved_magnitude(terms);
   const double magnitude_sum = terms.magnitude_sum + terms.wire_sum;
   const double factors = factor_error(profile);
-  const double cast = (factors + profile.u_probability * (1 + factors)) * magnitude +
+  const double cast = compounded(factors, profile.u_probability) * magnitude +
                       profile.p_underflow * (1 + factors) * lift * magnitude_sum +
                       factor_underflow(profile) * lift *
                           (magnitude_sum + static_cast<double>(terms.keys) * terms.largest_factor);

@@ -17,6 +17,9 @@ inline double no_promise_unless_valid(double bound) {
   return bound >= 0 ? bound * kBoundOutward : kNoBound;
 }
 
+/// Relative error of two roundings, one after the other.
+inline double compounded(double first, double second) { return first + second * (1 + first); }
+
 /// Half the least subnormal; the least subnormal where a double cannot hold the half.
 double half_least(DType dtype);
 

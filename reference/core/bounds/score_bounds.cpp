@@ -10,8 +10,7 @@ namespace {
 /// Relative error of scale · q·k, whose factors are rounded and whose products are summed up.
 double relative_dot_error(const NumericsProfile& profile, std::int64_t head_dim) {
   const double gamma = gamma_bound(static_cast<double>(head_dim), profile.u_accumulate);
-  const double factors = factor_error(profile);
-  return gamma + (factors + profile.u_query * (1 + factors)) * (1 + gamma);
+  return compounded(gamma, compounded(factor_error(profile), profile.u_query));
 }
 
 /// Error of scale · q·k_j, but for the constant that all keys of a row share.
